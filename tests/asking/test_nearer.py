@@ -52,7 +52,7 @@ def test_a_model_is_learned_from_forced_choices_alone(load, wrong):
              for one in asker.classes()}  # fmt: skip
     names |= {-1: names[2]} if len(names) == 2 else {}
     right = np.mean([names[k] for k in asker.model().predict(X)] == y)
-    assert right > 0.93
+    assert right > (0.85 if wrong else 0.93)
     if len(seeds) == 2:
         found = asker.accuracy()
         assert found.low <= right <= found.high

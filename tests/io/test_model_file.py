@@ -146,9 +146,8 @@ def test_every_truncation_and_every_flipped_byte_is_caught(folder, estimator):
 def test_foreign_and_newer_files(folder, estimator):
     with pytest.raises(ModelFileError, match="not an sdulearn model file"):
         loaded(folder, b"\x80\x04\x95 a pickle")
-    reads = r"sdulearn 0\.1\.0 reads only model files of format version 3\."
     for version, advice in ((4, "Upgrade sdulearn"), (2, "Fit the model again"), (0, "Fit the model again")):
-        with pytest.raises(ModelFileError, match=rf"has format version {version}\. {reads} {advice}\."):
+        with pytest.raises(ModelFileError, match=rf"has format version {version}\. .* {advice}\."):
             loaded(folder, estimator[:8] + struct.pack("<I", version) + estimator[12:])
     with pytest.raises(FileNotFoundError):
         load_model(folder / "nothing.sdu")

@@ -385,7 +385,7 @@ def test_every_page_for_everybody_and_a_fit_with_names(start_server, open_page, 
     probabilities = [float(cell[2].rstrip("%")) for cell in cells]
     assert probabilities == sorted(probabilities)
     with page.expect_download() as download:
-        page.get_by_role("link", name="Download the classes").click()
+        page.get_by_role("link", name="Download the classes (CSV)").click()
     asked = pd.read_csv(download.value.path())
     assert (len(asked), download.value.suggested_filename) == (len(cells), "answered.csv")
     assert np.mean(asked["label"].to_numpy() == truth[asked["id"]].to_numpy()) > 0.9
