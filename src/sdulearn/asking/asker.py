@@ -582,7 +582,7 @@ class Asker:
         Returns
         -------
         Advice
-            The expected gain of the next 50 answers, estimated from the gain of the latest ones.
+            The expected gain of the next 50 answers, by what the latest ones gained.
         """
         if self.design == "random":
             raise InputError("There is no advice on random pairs. See `PairLearningCurveDisplay` for these.")

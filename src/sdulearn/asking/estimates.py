@@ -42,7 +42,7 @@ class Advice(NamedTuple):
         Number of answers so far, and number of further ones for ``expected_gain``.
     expected_gain, last_gain : float
         Expected gain in accuracy of the next answers, at most the error that is left; and the gain of
-        the second half of the answers so far. Both are computed from the probabilities of the model.
+        the second half of the answers so far. Both are by the probabilities of the model.
     worth_going_on : bool
         Whether the expected gain is half a percentage point or more.
     """
