@@ -327,8 +327,8 @@ class HeldOut(NamedTuple):
         """Give a UselessModelWarning with both numbers."""
         if not self.is_useful:
             warn(
-                "Nothing shows that the model tells the classes apart: the mean log likelihood of a held-out answer is "
-                f"{self.by_model:.3f}, and {self.by_shares:.3f} by class shares alone, without `X`. "
+                "Held-out answers do not show that the model separates the classes: their mean log likelihood is "
+                f"{self.by_model:.3f}, and {self.by_shares:.3f} from the class shares alone, without `X`. "
                 "Do not rely on its predictions. Add answers, or features that depend on the classes, and check that "
                 "every answer in `y` is about the rows it was given for.",
                 UselessModelWarning,

@@ -211,7 +211,7 @@ class ScoreClassifier(OrderedClassifier):
         n_folds = number_of_folds(self.cv, graph)
         if n_folds < 2:
             raise InputError(
-                "Boosting stops by held-out answers, which takes at least two pairs of each kind there is in `y`. "
+                "Held-out answers decide when boosting stops, so `y` must have at least two pairs of each kind. "
                 "Add answers, or use PairLogisticRegression."
             )
         graph = self._with_implied_labels(graph, n_folds)

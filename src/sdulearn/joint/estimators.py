@@ -65,7 +65,7 @@ MAJORITY = {"majority": "positive", "minority": "negative"}
 _FOLDS = 5
 # With fewer "same" answers and labels per class, classes are confused, and some are not seen at all.
 _TIES_A_CLASS = 5
-_ASK_MORE = "Ask more questions (linked ones, as of sdulearn ask, bring most), label a few points of each class"
+_ASK_MORE = "Ask more questions (those of sdulearn ask are the most informative), label a few points of each class"
 # A wider interval of the number of classes leads to a warning.
 _NARROW = 1
 # A model that judges the answers of a crowd is taken to guess at this share of the points.
@@ -160,8 +160,8 @@ class PairLogisticBase(LinearClassifier):
         _check_answers(graph, 2, self.prior)
         if not graph.n_answers and abs(known.sum()) == len(known):
             raise InputError(
-                "There is no answer in `y`, or all weigh zero, and its labels are not of two classes, so nothing "
-                "tells the classes apart. Add answers, or labels -1 and +1."
+                "There is no answer in `y`, or all weigh zero, and its labels are not of two classes, so the "
+                "classes cannot be separated. Add answers, or labels -1 and +1."
             )
         if self.prior is None and not graph.n_answers:
             # The labelled points were chosen, and their share is only reported.
@@ -710,7 +710,7 @@ def _warn_of_empty_classes(X: Rows, problem: Problem, fit: Fit) -> None:
     empty = np.setdiff1d(np.arange(n_classes), _used(X, fit)) + 1
     if _of_one_kind(graph) or (enough and not len(empty)):
         return
-    finding = f"The answers may be too few for {n_classes} classes: some may be taken for each other."
+    finding = f"The answers may be too few for {n_classes} classes: some may be confused with each other."
     if len(empty):
         names = ", ".join(map(str, empty.tolist()))
         which = f"Class {names} of {n_classes} has" if len(empty) == 1 else f"Classes {names} of {n_classes} have"
