@@ -240,7 +240,8 @@ def summary(experiment, means):
     without = (means["clean"] - means["wrong, without"]).mean()
     clean = (means["clean, items unknown"] - means["clean"]).mean()
     return (
-        f"15% wrong answers cost {lost:.1f} percentage points with the error model, {without:.1f} without; on clean answers "
+        f"15% wrong answers cost {lost:.1f} percentage points with the error model, {without:.1f} without; on clean "
+        "answers "
         f"it costs {clean:.1f}."
     )
 
