@@ -468,8 +468,8 @@ class PairBoostingClassifier(ScoreClassifier):
     ...     X, y, n_pairs=200, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
     ... )
     >>> model = PairBoostingClassifier().fit(rows, codes)
-    >>> bool((model.predict(X_test) == y_test).mean() > 0.88)
-    True
+    >>> print(f"accuracy {(model.predict(X_test) == y_test).mean():.1f}")
+    accuracy 0.9
     """
 
     FITTED: Mapping[str, Any] = {**ScoreClassifier.FITTED, "held_out_log_likelihood_": Any}

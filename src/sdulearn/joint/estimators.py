@@ -346,8 +346,8 @@ class PairLogisticRegression(PairLogisticBase):
     ...     X, y, n_pairs=200, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
     ... )
     >>> model = PairLogisticRegression().fit(rows, codes)
-    >>> bool((model.predict(X_test) == y_test).mean() > 0.88)
-    True
+    >>> print(f"accuracy {(model.predict(X_test) == y_test).mean():.1f}")
+    accuracy 0.9
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -471,8 +471,8 @@ class PairLogisticRegressionCV(PairLogisticBase):
     ...     X, y, n_pairs=200, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
     ... )
     >>> model = PairLogisticRegressionCV().fit(rows, codes)
-    >>> bool((model.predict(X_test) == y_test).mean() > 0.88)
-    True
+    >>> print(f"accuracy {(model.predict(X_test) == y_test).mean():.1f}")
+    accuracy 0.9
     """
 
     FITTED: Mapping[str, Any] = {
