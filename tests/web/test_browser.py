@@ -156,10 +156,10 @@ def test_private_answers_a_log_that_is_gone_and_keys_that_are_no_answers(start_s
     press(page, "p", "Paused")
     page.keyboard.press("s")
     press(page, "p", "Go on")
-    page.get_by_label("answer by keyboard").uncheck()
+    page.get_by_label("answer by keys").uncheck()
     page.keyboard.press("s")
     assert words(log) == []
-    page.get_by_label("answer by keyboard").check()
+    page.get_by_label("answer by keys").check()
     page.get_by_role("button", name="Same").click()
     playwright.expect(page.locator("#status")).to_contain_text("Answer 1 saved.", timeout=PATIENCE_MS)
     playwright.expect(page.locator("#privacy")).to_contain_text("A row is in at most 1 answer", timeout=PATIENCE_MS)
