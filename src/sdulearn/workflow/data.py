@@ -183,7 +183,7 @@ def _surveyed(
     groups = [] if reading.groups is None else [reading.groups]
     table.check_columns({"take groups from": groups})
     if groups and groups[0] in (reading.id_column, *reading.categories, *reading.text, *reading.images):
-        raise InputError(f"Column {quoted(groups[0])} is `groups`, so it is not a feature or an id. Name it once.")
+        raise InputError(f"Column {quoted(groups[0])} is `groups`, so it is no feature and has no ids. Name it once.")
     wanted = look_for(
         table,
         id_column=reading.id_column,
