@@ -11,6 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
+	@echo "The command sdulearn is in $(BIN). To use it in this terminal: source $(BIN)/activate"
 
 # A stopped run goes on where it was. In small: make reproduce OPTIONS=--quick
 reproduce: $(VENV)/.demo

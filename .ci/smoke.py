@@ -13,6 +13,7 @@ import sys
 import tarfile
 import tempfile
 import venv
+import zipfile
 from pathlib import Path
 
 # What the core does without any extra.
@@ -60,6 +61,14 @@ def check_sdist(path: Path) -> None:
     print(f"{path.name}: {len(held):,} files, {path.stat().st_size / 1e6:.2f} MB")
 
 
+def check_page(path: Path) -> None:
+    """What a package index shows has no relative links."""
+    with zipfile.ZipFile(path) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        links = re.findall(r"\]\((?!https?://)[^)]*\)", archive.read(name).decode())
+    assert not links, f"{path.name} has relative links in its description: {links}"
+
+
 class Environment:
     """An empty environment, and a folder to work in that is not the project's."""
 
@@ -91,6 +100,7 @@ def main() -> None:
     dist = Path(sys.argv[1]).resolve()
     wheel = one(dist, "*.whl")
     check_sdist(one(dist, "*.tar.gz"))
+    check_page(wheel)
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB")
     extras = re.search(r"pip install '\.(\[[\w,]+\])'", README)
     assert extras, "the README does not say how to install with extras"

@@ -159,7 +159,7 @@ def report(table):
     rows = [(name, n_pairs) for name in BENCHMARKS for n_pairs in SIZES]
     paper = paper_best()
     main = [
-        "| set | pairs | joint | paper's best SDU, exact ratios | our best SDU | n labels | labels of all 2n points |",
+        "| set | pairs | joint | paper's best SDU, exact ratios | our best SDU | n labels | labels of all 2n items |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, n_pairs in rows:

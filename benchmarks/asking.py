@@ -26,7 +26,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from pages import EVIDENCE, table, write_section
+from pages import EVIDENCE, folded, table, write_section
 from paper import load_benchmark
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris, load_svmlight_file
@@ -397,6 +397,11 @@ def covered(rows, n, truth="linked"):
     return [row[f"interval {n}"][1] <= row[f"{truth} {n}"] <= row[f"interval {n}"][2] for row in rows]
 
 
+def section(title, words, head, rows):
+    """Lines of a part of the page: a heading, what was found, and the table, folded."""
+    return ["", f"## {title}", "", words, *folded("All rows", table(head, rows))]
+
+
 def two_lines(results):
     """Accuracy with two classes, beside labels and twice as many random pairs."""
     groups = by_row(results, "two")
@@ -416,14 +421,14 @@ def two_lines(results):
     by_size = ", ".join(f"{np.mean(hits[n]):.0%} after {n}" for n in SIZES if hits[n])
     draws = min(len(found) for found in groups.values())
     summary = (
-        f"Two classes, {draws} or more draws per row. Compared with the same number of labels, linked questions gain "
-        f"{np.mean(gains):+.1f} points on average and are at most 0.5 points below in "
+        f"{draws} or more draws per row. Compared with the same number of labels, linked questions gain "
+        f"{np.mean(gains):+.1f} percentage points on average and are at most 0.5 below in "
         f"{sum(g >= -0.5 for g in gains)} of {len(gains)} rows. They match or beat twice as many random pairs in "
-        f"{ahead} of {len(gains)} rows. The 95% interval of the accuracy, from the random share alone, contains the "
-        f"true accuracy in {np.mean(every):.1%} of {len(every)} estimates ({by_size} answers)."
+        f"{ahead} of {len(gains)} rows. The 95% confidence interval for the accuracy, from the random share alone, "
+        f"contains the true accuracy in {np.mean(every):.1%} of {len(every)} estimates ({by_size} answers)."
     )
     head = ["set, prior", "answers n", "n linked", "n labels", "2 n random pairs"]
-    return [summary, "", *table(head, rows)]
+    return section("Two classes", summary, head, rows)
 
 
 def wrong_lines(results):
@@ -438,7 +443,7 @@ def wrong_lines(results):
         rows.append([str(n), f"{np.mean(linked):.1f}", f"{np.mean(labels):.1f}"])
     draws = min(len(found) for found in groups.values())
     head = ["answers n", "n linked", "n labels"]
-    words = f"With {WRONG:.0%} of all answers and labels wrong, mean over the same rows ({draws} draws):"
+    words = f"With {WRONG:.0%} of all answers and labels wrong, mean over the same sets and priors ({draws} draws):"
     return ["", words, "", *table(head, rows)]
 
 
@@ -447,8 +452,8 @@ def match_lines(results):
     lines = []
     head = ["set", "answers n", "n match", "n labels", "difference", "classes", "found, by draw"]
     for part, title in (
-        ("match", "Match questions"),
-        ("match wrong", f"The same, {WRONG:.0%} of answers and labels wrong"),
+        ("match", "More classes"),
+        ("match wrong", f"More classes, {WRONG:.0%} of answers and labels wrong"),
     ):
         rows = []
         gains = []
@@ -470,12 +475,12 @@ def match_lines(results):
         every = [row for found in groups.values() for row in found]
         held = ", ".join(f"{np.mean(covered(every, n, 'match')):.0%} after {n}" for n in MATCH_SIZES)
         words = (
-            f"{title}, {draws} or more draws per row. Compared with the same number of labels, they gain "
-            f"{np.mean(gains):+.1f} points on average and are at most 1 point below in "
+            f"{draws} or more draws per row. Compared with the same number of labels, match questions gain "
+            f"{np.mean(gains):+.1f} percentage points on average and are at most 1 below in "
             f"{sum(gain >= -1 for gain in gains)} of {len(gains)} rows. In {right} rows all draws found exactly the "
-            f"true classes. The 95% interval of the accuracy contains the true accuracy in {held} answers:"
+            f"true classes. The 95% confidence interval for the accuracy contains the true accuracy in {held} answers."
         )
-        lines += ["", words, "", *table(head, rows)]
+        lines += section(title, words, head, rows)
     return lines
 
 
@@ -494,8 +499,8 @@ def interval_lines(results):
             cells.append(f"{np.mean(covered(found, n, 'match')):.0%} ({bias:+.1f}, {width:.0f})")
         rows.append([name, str(len(found)), *cells])
     head = ["set", "draws", *(f"{n} answers" for n in INTERVAL_SIZES)]
-    words = "Coverage of the 95% interval of the accuracy (bias of the estimate, width, in points):"
-    return ["", words, "", *table(head, rows)]
+    words = "Share of the draws in which the 95% interval contains the accuracy (bias and width in percentage points):"
+    return ["", "## Confidence intervals, more classes", "", words, "", *table(head, rows)]
 
 
 def area(rows, method, sizes):
@@ -527,13 +532,15 @@ def rival_lines(results):
         rows.append([key[0], str(len(found)), f"{linked:.2f}", *cells])
     if not rows:
         return []
+    draws = min(int(row[1]) for row in rows)
     words = (
-        f"Adjusted Rand index of all points, {RIVAL_POINTS} of each set, mean after "
+        f"Adjusted Rand index of all rows, {RIVAL_POINTS} of each set, mean after "
         f"{', '.join(map(str, RIVAL_SIZES))} answers. NPU with MPCK-means is given the number of classes, and "
         f"{RIVAL_SECONDS} s per set; if it did not finish, the mean ends earlier, as noted. After the same number of "
-        f"answers, linked questions match or beat all that finished in time on {ahead} of {len(rows)} sets:"
+        f"answers, linked questions match or beat all that finished in time on {ahead} of {len(rows)} sets, with "
+        f"{draws} draw{'s' * (draws > 1)} per set{', too few to test a difference' * (draws < 5)}."
     )
-    return ["", words, "", *table(["set", "draws", "linked", "COBRAS", "NPU + MPCK-means"], rows)]
+    return section("Clusterings that ask", words, ["set", "draws", "linked", "COBRAS", "NPU + MPCK-means"], rows)
 
 
 def speed_lines(results):
@@ -545,22 +552,22 @@ def speed_lines(results):
         ]
         for (name, _), found in by_row(results, "speed").items()
     ]
-    words = (
-        "CPU time to the next question in ms, over 200 questions, computed on demand (100,000 points x 50 features):"
-    )
-    return ["", words, "", *table(["", "draws", "median", "p99", "slowest"], rows)] if rows else []
+    words = "CPU time to the next question in ms, over 200 questions, computed on demand (100,000 rows x 50 features):"
+    head = ["", "draws", "median", "p99", "slowest"]
+    return ["", "## Time to the next question", "", words, "", *table(head, rows)] if rows else []
 
 
 def sort_lines(results):
     """Sorting beside match questions, by the time that people spend."""
     lines = []
-    for part, title in (
+    for part, title, words in (
         (
             "sort",
+            "Sorting",
             "Accuracy by the seconds that a person spends (simulated: 6 for two items, 9.5, 14, 18 for five, 4 for "
-            "each further one; match flat: 6 for each question, if the examples are known by heart)",
+            "each further one; match flat: 6 for each question, if the examples are known by heart).",
         ),
-        ("sort wrong", f"The same, {WRONG:.0%} of the answers careless"),
+        ("sort wrong", "Sorting, careless answers", f"The same, {WRONG:.0%} of the answers careless."),
     ):
         rows = []
         for (name, _), found in by_row(results, part).items():
@@ -568,7 +575,7 @@ def sort_lines(results):
                 cells = [f"{mean(found, f'{design} {seconds}'):.1f}" for design in SORT_DESIGNS]
                 rows.append([name, str(len(found)), str(seconds), *cells])
         if rows:
-            lines += ["", f"{title}:", "", *table(["set", "draws", "seconds", *SORT_DESIGNS], rows)]
+            lines += section(title, words, ["set", "draws", "seconds", *SORT_DESIGNS], rows)
     return lines
 
 

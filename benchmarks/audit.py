@@ -115,8 +115,8 @@ def main() -> None:
         print(*lines[-1], flush=True)
         every.append(found)
     pooled = np.concatenate(every)
-    head = ["answers", "number", "wrong", "accuracy", "interval contains it", "median width, points"]
-    head += ["width with the error rate known", "interval contains the difference", "median width, points"]
+    head = ["answers", "number", "wrong", "accuracy", "interval contains it", "median width, percentage points"]
+    head += ["width with the error rate known", "interval contains the difference", "median width, percentage points"]
     text = (
         f"95% confidence intervals contain the true accuracy in {pooled[:, 0].mean():.1%} of {len(pooled):,} audits, "
         f"and the true difference of two classifiers in {pooled[:, 3].mean():.1%}; "

@@ -201,7 +201,7 @@ def many_classes(name, n, seed):
     trees, _ = boosted_labels(X[chosen], y[chosen])
     return {
         "answers": len(ends),
-        "points": len(np.unique(ends)),
+        "items": len(np.unique(ends)),
         "boosted": 100 * float(matched_accuracy(model.predict(X_test), y_test)),
         "labels": len(chosen),
         "LightGBM": 100 * float(np.mean(names[trees.predict(X_test).argmax(axis=1)] == y_test)),
@@ -246,7 +246,7 @@ def usual_figures(results):
     return [
         f"| mean accuracy over ten sets, 1,000 / 200 pairs, choice by held-out answers (linear: {linear[0]:.1f} / "
         f"{linear[1]:.1f}) | {large:.1f} / {small:.1f} |",
-        "| rows within 1 point of n true labels (LightGBM or logistic regression by cross-validation) | "
+        "| rows within 1 percentage point of n true labels (LightGBM or logistic regression by cross-validation) | "
         f"{within} of {len(ROWS)} |",
         "| expected calibration error, 200 pairs: linear, boosted, choice | "
         f"{', '.join(f'{error:.3f}' for error in errors)} |",
@@ -261,7 +261,7 @@ def half_figures(results):
     return [
         "| prior 0.5, sign by 5 labels in the fit: mean gap to n labels, minus that at prior 0.7 | "
         f"{here.mean() - there.mean():+.1f} ({here.mean():+.1f} - {there.mean():+.1f}) |",
-        f"| rows where it is within 2 points | {int(np.sum(here <= there + 2))} of {len(ROWS)} |",
+        f"| rows in which it is within 2 percentage points | {int(np.sum(here <= there + 2))} of {len(ROWS)} |",
     ]
 
 
@@ -272,7 +272,7 @@ def wrong_figures(results):
         methods = ("choice, right answers", f"choice, rate {rate}")
         lost = np.mean([results.difference(row, "wrong", *methods) for row in ROWS])
         lines.append(
-            f"| 15% wrong, rate {rate}: points lost, answers against labels | {lost:.1f} against {theirs:.1f} |"
+            f"| 15% wrong, rate {rate}: percentage points lost, answers and labels | {lost:.1f} against {theirs:.1f} |"
         )
     return lines
 
@@ -280,7 +280,7 @@ def wrong_figures(results):
 def classes_figures(results):
     gaps = [results.difference((name, N_LINKED), "classes", "LightGBM", "boosted") for name in MULTICLASS]
     return [
-        "| 2,000 linked answers, more than two classes: sets within 1 point of LightGBM on 2,000 labels | "
+        "| 2,000 linked answers, more than two classes: sets within 1 percentage point of LightGBM on 2,000 labels | "
         f"{sum(gap <= 1 for gap in gaps)} (mean gap {np.mean(gaps):+.1f}) |"
     ]
 
@@ -293,7 +293,7 @@ PARTS = {
         wrong_figures,
         ("choice, right answers", "choice, rate given", "choice, rate estimated", "n right labels", "n labels"),
     ),
-    "classes": (classes_figures, ("answers", "points", "boosted", "labels", "LightGBM", "seconds")),
+    "classes": (classes_figures, ("answers", "items", "boosted", "labels", "LightGBM", "seconds")),
 }
 
 

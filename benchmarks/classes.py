@@ -196,7 +196,10 @@ def show_loose(arguments):
             above += ours > pck
             lines.append(f"| {name} | {n:,} | {ours:.1f} | {labels:.1f} | {pck:.1f} | {plain:.1f} |")
             print(lines[-1], flush=True)
-    lines += ["", f"Within 3 points of the labels in {within} of {2 * len(SETS)} rows; above PCK-means in {above}."]
+    lines += [
+        "",
+        f"Within 3 percentage points of the labels in {within} of {2 * len(SETS)} rows; above PCK-means in {above}.",
+    ]
     return table_of(["set", "answers", "model", "0.3 n labels", "PCK-means", "k-means"], lines)
 
 

@@ -74,8 +74,8 @@ DESIGNS = {
     "5 hubs of 20": partial(stars, n_hubs=5, size=20),
     "25 questions asked 3 times": partial(repeated, n=25, times=3),
     "60 pairs, 10 asked 3 times": partial(partly_repeated, n=60, n_again=10, times=3),
-    "100 answers, 25 points": partial(dense, n=100, n_points=25),
-    "200 answers, 50 points": partial(dense, n=200, n_points=50),
+    "100 answers, 25 items": partial(dense, n=100, n_points=25),
+    "200 answers, 50 items": partial(dense, n=200, n_points=50),
 }
 
 
@@ -303,16 +303,16 @@ for _design, _prior in {
     "2 hubs of 20": 0.95,
     "5 hubs of 20": 0.95,
     "25 questions asked 3 times": 0.95,
-    "100 answers, 25 points": 0.9,
-    "200 answers, 50 points": 0.95,
+    "100 answers, 25 items": 0.9,
+    "200 answers, 50 items": 0.95,
 }.items():
     CELLS[f"prior: {_design}"] = partial(prior_of_answers, design=_design, prior=_prior)
     CELLS[f"accuracy of decisions: {_design}"] = partial(accuracy_of_decisions, design=_design, accuracy=0.92)
 for _design in (
     "25 questions asked 3 times",
     "60 pairs, 10 asked 3 times",
-    "100 answers, 25 points",
-    "200 answers, 50 points",
+    "100 answers, 25 items",
+    "200 answers, 50 items",
 ):
     for _wrong in (0.05, 0.15):
         _name = f"{_design}, {100 * _wrong:g}% wrong"
@@ -320,7 +320,7 @@ for _design in (
         CELLS[f"accuracy of decisions: {_name}"] = partial(
             accuracy_of_decisions, design=_design, accuracy=0.92, wrong=_wrong
         )
-for _design in ("60 loose pairs", "star of 200", "100 answers, 25 points"):
+for _design in ("60 loose pairs", "star of 200", "100 answers, 25 items"):
     CELLS[f"linear model by folds: {_design}"] = partial(accuracy_of_folds, ends_of=DESIGNS[_design])
 CELLS["trees of a table: clusters, 200 loose pairs"] = partial(
     accuracy_of_table, population=clusters, ends_of=partial(loose, n=200), model="boosted"
@@ -341,12 +341,12 @@ for _name, (_people, _rates) in {
     "50 questions of 5 people": (partial(several, n_people=5, n_common=50, n_own=0), (0.05, 0.05, 0.1, 0.2, 0.5)),
     "25 questions asked 3 times": (partial(asked_again, n=25, n_again=25, times=3), (0.1,)),
     "100 loose pairs, 10 asked again": (partial(asked_again, n=100, n_again=10, times=2), (0.1,)),
-    "200 answers of one person about 50 points": (partial(scattered, n_people=1, n=200, n_points=50), (0.05,)),
-    "120 answers of 4 people about 60 points": (
+    "200 answers of one person about 50 items": (partial(scattered, n_people=1, n=200, n_points=50), (0.05,)),
+    "120 answers of 4 people about 60 items": (
         partial(scattered, n_people=4, n=120, n_points=60),
         (0.02, 0.1, 0.1, 0.3),
     ),
-    "400 answers of 12 people about 120 points": (
+    "400 answers of 12 people about 120 items": (
         partial(scattered, n_people=12, n=400, n_points=120),
         (0.05,) * 6 + (0.1,) * 3 + (0.3,) * 3,
     ),

@@ -146,7 +146,7 @@ def wrong_answers(name, seed):
     noisy = draw.fit(ends, wrong)
     return {
         "clean": draw.accuracy(draw.fit(ends)),
-        "clean, points unknown": draw.accuracy(draw.fit(ends, points=False)),
+        "clean, items unknown": draw.accuracy(draw.fit(ends, points=False)),
         "wrong, with error model": draw.accuracy(noisy),
         "wrong, without": draw.accuracy(draw.fit(ends, wrong, points=False)),
         "rate": noisy.answer_model_.error_rate.value,
@@ -221,10 +221,10 @@ def summary(experiment, means):
     """How the figure that counts came out."""
     if experiment.startswith("star"):
         close = means["star"] >= means["labels"] - 0.5
-        return f"At most 0.5 points below n labels on {close.sum()} of {len(close)} sets."
+        return f"At most 0.5 percentage points below n labels on {close.sum()} of {len(close)} sets."
     if experiment == "shared":
         gain = means["components"] - means["loose"]
-        return f"Mean gain {gain.mean():+.1f} points, smallest {gain.min():+.1f}."
+        return f"Mean gain {gain.mean():+.1f} percentage points, smallest {gain.min():+.1f}."
     if experiment.startswith("labels"):
         above = (means["both"] > means["labels"]) & (means["both"] > means["answers"])
         return f"Above both on {above.sum()} of {len(above)} sets."
@@ -238,9 +238,10 @@ def summary(experiment, means):
         return f"At or above the published figure on {above[0]} of 3 sets with the rate given, on {above[1]} without."
     lost = (means["clean"] - means["wrong, with error model"]).mean()
     without = (means["clean"] - means["wrong, without"]).mean()
-    clean = (means["clean, points unknown"] - means["clean"]).mean()
+    clean = (means["clean, items unknown"] - means["clean"]).mean()
     return (
-        f"15% wrong answers cost {lost:.1f} points with the error model, {without:.1f} without; on clean answers "
+        f"15% wrong answers cost {lost:.1f} percentage points with the error model, {without:.1f} without; on clean "
+        "answers "
         f"it costs {clean:.1f}."
     )
 

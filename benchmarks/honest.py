@@ -126,7 +126,7 @@ def count_failures(rows, known):
 def table_of(cells, sets, prior):
     """A row a set, a column a design: true / estimate / coverage."""
     designs = [design for design in DESIGNS if design != "no signal" and (sets[0], design, prior) in cells]
-    names = [f"{d} points" if d.isdigit() else d for d in designs]
+    names = [f"{d} items" if d.isdigit() else d for d in designs]
     lines = [f"| prior {prior:g} | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
     for name in sets:
         shown = []
@@ -154,10 +154,12 @@ def summary(cells):
         "|---|---|",
         f"| coverage of the 95% accuracy interval, mean over cells | {np.mean(list(coverage.values())):.1%} |",
         f"| the same, worst cell | {coverage[worst]:.0%} ({worst[0]}, {worst[1]}, prior {worst[2]:g}) |",
-        f"| bias of the accuracy estimate, mean over cells | {100 * np.mean(list(bias.values())):+.1f} points |",
-        f"| the same, worst cell | {100 * bias[worst_bias]:+.1f} points ({worst_bias[0]}, {worst_bias[1]}, "
+        f"| bias of the accuracy estimate, mean over cells | {100 * np.mean(list(bias.values())):+.1f} "
+        "percentage points |",
+        f"| the same, worst cell | {100 * bias[worst_bias]:+.1f} percentage points ({worst_bias[0]}, {worst_bias[1]}, "
         f"prior {worst_bias[2]:g}) |",
-        f"| cells with a bias of more than 2 points | {sum(abs(b) > 0.02 for b in bias.values())} of {len(bias)} |",
+        "| cells with a bias of more than 2 percentage points | "
+        f"{sum(abs(b) > 0.02 for b in bias.values())} of {len(bias)} |",
         f"| coverage of the 95% prior interval, worst cell | {of_prior[worst_prior]:.0%} ({worst_prior[0]}, "
         f"{worst_prior[1]}, prior {worst_prior[2]:g}) |",
         f"| `score` or `GridSearchCV(cv=PairKFold())` raising, or not between 0 and 1, 60 pairs | {failures} |",

@@ -6,7 +6,7 @@
 ``AnswerGraph.hubs`` says which points are hubs: they are in every fold and stay as they are in the interval of
 ``class_agreement``. Points of Gaussian classes; 200 answers that compare a new point with one point ("star"), with an
 example of a class, one hub each, drawn at random ("examples") or mostly that of its own class ("likeliest"), or random
-points with each other ("80 points").
+points with each other ("80 items").
 
 - given: ``class_agreement`` of predictions that the answers had no part in.
 - folds: ``cross_val_accuracy`` for two classes, the held-out agreement of ``fit_table`` for more. The accuracy of two
@@ -38,7 +38,7 @@ N_FEATURES = 8
 DISTANCE = {2: 0.5, 4: 0.9, 10: 1.2}
 # Fits of more classes take longer.
 DRAWS_OF_FITS = {2: 100, 4: 20, 10: 20}
-DESIGNS = ("star", "examples", "likeliest", "20 points", "40 points", "80 points", "400 points")
+DESIGNS = ("star", "examples", "likeliest", "20 items", "40 items", "80 items", "400 items")
 
 
 def population(n_classes, rng):
@@ -55,7 +55,7 @@ def population(n_classes, rng):
 
 def questions(design, y, n, rng, first):
     """Pairs of row numbers; the new points begin at ``first``, the hubs before."""
-    if design.endswith("points"):
+    if design.endswith("items"):
         ends = rng.integers(0, int(design.split()[0]), (4 * n, 2))
         return ends[ends[:, 0] != ends[:, 1]][:n]
     hubs = np.zeros(n, dtype=int) if design == "star" else rng.integers(0, first, n)
@@ -75,7 +75,7 @@ def drawn(design, n_classes, rng):
     y[:first] = np.arange(n_classes)
     X[:first] = means + rng.normal(size=means.shape)
     more = np.arange(N_ROWS, N_ROWS + N_MORE)
-    if design.endswith("points"):
+    if design.endswith("items"):
         further = more.reshape(-1, 2)
     else:
         further = questions(design, np.r_[y[:first], y[more]], N_MORE, rng, first)

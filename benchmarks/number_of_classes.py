@@ -54,9 +54,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=100)
     arguments = parser.parse_args()
-    print(
-        "| classes | points | answers | wrong | questions | found (interval) | contain | groups: Rand index | CPU s |"
-    )
+    print("| classes | items | answers | wrong | questions | found (interval) | contain | groups: Rand index | CPU s |")
     print("|---|---|---|---|---|---|---|---|---|")
     warnings.simplefilter("ignore")
     for n_classes, size, per_point, error, is_random in CELLS:

@@ -138,8 +138,8 @@ def interval(rate):
 def birds_rows(n_draws: int) -> list[str]:
     """The fit of all answers, and of those of the people with an odd number."""
     lines = [
-        "| people | classes | answers | wrong | estimated | asked points right | mean probability | calibration error "
-        "| by chance | people: correlation | worst tenth (AUC) | new points | by labels | CPU s |",
+        "| people | classes | answers | wrong | estimated | asked items right | mean probability | calibration error "
+        "| by chance | people: correlation | worst tenth (AUC) | new items | by labels | CPU s |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     groups = {

@@ -21,7 +21,7 @@ from sdulearn.errors import is_there
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-sys.path.insert(0, str(HERE / "_ext"))
+sys.path[:0] = [str(HERE / "_ext"), str(HERE / "figures")]
 
 project = "sdulearn"
 author = "The sdulearn developers"

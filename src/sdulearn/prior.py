@@ -82,7 +82,7 @@ class PriorEstimate:
     Attributes
     ----------
     value : float
-        P(y = +1); 0.5 where the answers imply no value (see ``has_value``).
+        P(y = +1); 0.5 if the answers imply no value (see ``has_value``).
     low, high : float
         Confidence interval.
     identified : bool
@@ -91,7 +91,7 @@ class PriorEstimate:
         Counts of similar and dissimilar pairs and their sum. Weighted answers are counted as the
         number of equal weights that is as precise. None if the prior was given.
     confidence : float or None
-        Level of the interval; None where the prior was given.
+        Level of the interval; None if the prior was given.
     """
 
     value: Probability
@@ -175,11 +175,11 @@ def estimate_prior(
         Numbers, or weights, of similar and dissimilar *randomly drawn* pairs: these or ``y``.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 5), optional
         What is known about each row, with the points in its second column. Labelled points were chosen: they do
-        not count, and say which side of their answers is class +1.
+        not count, and determine which side of their answers is class +1.
     sample_weight, random_points, error_rate
         As in :func:`~sdulearn.metrics.pair_accuracy`; the first two with ``y``. With counts one error rate.
     decision : array-like of shape (n_rows,), optional
-        With ``random_points``: decision values of a model, which tell the side of class +1 in large components.
+        With ``random_points``: decision values of a model, which show the side of class +1 in large components.
     majority : {"positive", "negative"}, default="positive"
         Which class is the larger, if no label says so.
     confidence : float, default=0.95
@@ -190,7 +190,7 @@ def estimate_prior(
     Returns
     -------
     PriorEstimate
-        The prior; ``identified`` is False where its interval reaches 1/2.
+        The prior; ``identified`` is False if its interval contains 1/2.
 
     References
     ----------

@@ -65,7 +65,7 @@ class TableModel:
     columns : Columns
         How a table becomes features, with their ``mean`` and ``scale`` in training.
     classes : tuple of int or of str
-        Names of the classes: those of the labels, or else -1 and +1, or 1 to K where there are more.
+        Names of the classes: those of the labels, or else -1 and +1, or 1 to K if there are more.
     report : FitReport or None
         The report of the fit.
     asked : AskedRows or None
@@ -88,7 +88,7 @@ class TableModel:
 
     @property
     def answered(self) -> dict[str, NDArray[Any]] | None:
-        """Classes of the rows in answers, by their features and the answers about them.
+        """Classes of the rows in answers, from their features and the answers about them.
 
         Arrays "id", "class" (names), "probabilities" (n_rows, n_classes) and "n_answers", in the order of the table.
         None for the risks of the paper, which do not estimate how often answers are wrong.
@@ -289,7 +289,7 @@ class TableModel:
 def load_model(path: Location) -> Estimator | TableModel:
     """Read a fitted model from a file that ``save`` wrote.
 
-    The file holds numbers and JSON; nothing is unpickled or run: an untrusted file is safe to open.
+    The file contains numbers and JSON; nothing is unpickled or run, so an untrusted file is safe to open.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ def test_no_row_is_in_two_private_answers():
     assert asker.error_rate() == leak.flip_rate == flip_rate(0.5)
     assert (leak.epsilon, leak.row_epsilon, leak.largest) == (0.5, 0.5, 2)
     assert leak.person_epsilons == {"": 30.0}
-    assert "A row is in at most 1 answer: epsilon 0.5 for its class, at most 62.25% sure" in str(leak)
+    assert "A row is in at most 1 answer: epsilon 0.5 for its class, at most 62.25% certain" in str(leak)
     nothing = Asker(X, private=0.5).leak()
     assert (nothing.row_epsilon, nothing.person_epsilons, nothing.n_points) == (0, {}, 0)
     assert "A row" not in str(nothing)

@@ -125,7 +125,7 @@ def test_links_a_log_without_kinds_and_an_oracle_that_runs_out(call, refused, lo
     capsys.readouterr()
     assert call(*command, 50, "--design", "random") == 0
     out = capsys.readouterr().out
-    assert "Only 10 of 50 questions were asked. All points are in a pair already" in out
+    assert "Only 10 of 50 questions were asked. All rows are in a pair already" in out
     assert f"{log}: 10 answers" in out
     assert len(read_log(log).answers) == 10
 
@@ -337,7 +337,7 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     call("ask", table, "-o", log, *options, "--questions", 30)
     said = capsys.readouterr().out
     assert said.count("each is flipped with probability 11.9%") == 2
-    assert "A row is in at most 1 answer: epsilon 2 for its class, at most 88.08% sure." in said
+    assert "A row is in at most 1 answer: epsilon 2 for its class, at most 88.08% certain." in said
     assert "no name 60 answers, epsilon 120." in said
     found = read_log(log)
     assert set(found.epsilons.values()) == {2.0}

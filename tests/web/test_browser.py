@@ -136,8 +136,11 @@ def test_the_demonstration_begins_with_what_to_do_and_ends_with_classes(start_se
     playwright.expect(page.locator("#instructions div")).to_be_visible()
     server.kill()
     call = [sys.executable, "-m", "sdulearn", "ask", "--demo", "-o", str(log), "--quiet"]
-    subprocess.run([*call, "--oracle", "target", "--questions", "40"], check=True)
-    page = open_page(start_server("--demo", "-o", log).address)
+    subprocess.run([*call, "--oracle", "target", "--questions", "60"], check=True)
+    page = open_page(start_server("--demo", "-o", log).address, viewport={"width": 1120, "height": 680})
+    playwright.expect(page.locator("#numbers")).to_contain_text("%", timeout=PATIENCE_MS)
+    playwright.expect(page.locator("#numbers")).not_to_contain_text("Being estimated", timeout=PATIENCE_MS)
+    take_picture(page, "demo")
     page.locator("nav a", has_text="Finish").click()
     page.locator("#fit").click()
     playwright.expect(page.locator(".found")).to_have_count(4, timeout=2 * PATIENCE_MS)
@@ -449,6 +452,25 @@ def test_messages_in_pairs(start_server, open_page, messages):
         page.keyboard.press("s" if first == second else "d")
         playwright.expect(page.locator("#n-answers")).to_have_text(re.compile(rf"{k} answers?"), timeout=PATIENCE_MS)
     take_picture(page, "pair")
+
+
+def test_messages_in_groups(start_server, open_page, messages):
+    """A few messages to sort, by keys."""
+    options = ("--text", "message", "--drop", "topic", "--classes", "auto", "--design", "sort", "--seed", "1")
+    page = open_page(start_server(messages[0].name, "-o", "answers.jsonl", *options, "--annotator", "ann").address)
+    page.set_viewport_size({"width": 1120, "height": 660})
+    for k in range(1, 5):
+        topics = [messages[1][text] for text in page.locator(".sortable .text").all_inner_texts()]
+        for topic in topics:
+            page.keyboard.press(str(topics.index(topic) + 1))
+            page.keyboard.press("ArrowRight")
+        groups = [card.get_attribute("data-group") for card in page.locator(".sortable").all()]
+        assert groups == [str(topics.index(topic) + 1) for topic in topics]
+        if k == 4:
+            take_picture(page, "sort")
+        page.keyboard.press("Enter")
+        playwright.expect(page.locator("#n-answers")).to_have_text(re.compile(rf"{k} answers?"), timeout=PATIENCE_MS)
+    assert {one.question.form for one in read_log(Path("answers.jsonl")).answers.values()} == {"sort"}
 
 
 def look_at(page, name, source, filled=None):

@@ -57,17 +57,17 @@ def read_answers(
     ----------
     source : str, path-like or frame
         CSV, TSV, JSON, JSON lines, Parquet (extra ``files``) or Excel (extra ``excel``), by the file's
-        ending; gzipped or not. Or a pandas, polars or pyarrow frame. Its content tells what it holds:
+        ending; gzipped or not. Or a pandas, polars or pyarrow frame. Its content determines what it is:
         one row per answer, one row per question with the groups that its items were put into, forced
         choices, the log of ``sdulearn ask``, or a file of Label Studio, Prodigy, Argilla,
         interactive-clustering or a crowd. Answers that were read before are returned as they are.
     columns : mapping or str, optional
-        Names of the columns where they are unusual, for example
+        Names of the columns if they are unusual, for example
         ``{"id_a": "from", "id_b": "to", "label": "verdict"}``, or as text ``"from,to,verdict"``;
         ``{"items": "cards", "groups": "piles"}`` or ``"x=new,first=left,second=right,chosen=nearer"``;
         "sheet" is the name of a workbook's sheet, or its number, by default the first.
     words : mapping or str, optional
-        What a word means where it is unusual, for example ``{"yes": "similar", "no": "dissimilar"}``,
+        Meaning of unusual words, for example ``{"yes": "similar", "no": "dissimilar"}``,
         and steps of a scale, ``{">=4": "similar", "3": "unsure", "<=2": "dissimilar"}``; a number is a
         probability of "similar". Also as text, ``"yes=similar,no=dissimilar"``. With
         ``"0=unsure,1-4=per person"``, or "per person" for all steps, everybody has a threshold of their
@@ -85,7 +85,7 @@ def read_answers(
     Raises
     ------
     InputError
-        Columns are missing; labels are 1, 0 and -1 together, where 0 may mean unsure or dissimilar, or steps
+        Columns are missing; labels are 1, 0 and -1 together, so that 0 may mean unsure or dissimilar, or steps
         of a scale; the file may be of two tools, or is of a tool that links records of the same entity.
 
     See Also

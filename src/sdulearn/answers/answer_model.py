@@ -86,8 +86,8 @@ class Rate:
     Attributes
     ----------
     value, low, high : float
-        Probability that an answer is wrong, shrunk to a small one where there are few answers, and
-        its 95% interval: 0 to 1/2 where nothing is known, of width 0 for a given rate.
+        Probability that an answer is wrong, shrunk to a small one if there are few answers, and
+        its 95% interval: 0 to 1/2 if nothing is known, of width 0 for a given rate.
     n_answers : int
         Number of answers.
     careless, same_when_careless : float
@@ -103,7 +103,7 @@ class Rate:
 
     @property
     def identified(self) -> bool:
-        """Whether the answers tell the rate: its interval is narrower than 0.4."""
+        """Whether the answers determine the rate: its interval is narrower than 0.4."""
         return self.high - self.low < WIDE
 
 
@@ -118,7 +118,7 @@ class AnswerModel:
     by_annotator : dict
         The :class:`Rate` of each annotator by number, ascending; 0 stands for unknown annotators.
     table : array of shape (n_classes, n_classes) or None
-        Where errors depend on the two classes: probability that a careful answer is "same".
+        If errors depend on the two classes: probability that a careful answer is "same".
 
     Examples
     --------
@@ -175,20 +175,20 @@ class AnswerModel:
         Parameters
         ----------
         graph : AnswerGraph
-            Answers and labels: repeated questions, cycles and labels tell the rates.
+            Answers and labels: repeated questions, cycles and labels determine the rates.
         n_classes : int, default=2
-            With more than two, cycles count only where nothing else explains a contradiction.
+            With more than two, cycles count only if nothing else explains a contradiction.
         logits : array of shape (n_points,) or (n_points, n_classes), optional
             Logits of each point by a model that has not seen the answers about it. With two classes
-            they tell annotators apart, but not a rate that all have in common.
+            they show differences between annotators, but not a rate that all have in common.
         answer_table : {"auto", True, False}, default="auto"
-            With more than two classes: whether errors may depend on the two classes. "auto" decides by questions left
-            out, where most points are in several questions and answers contradict each other.
+            With more than two classes: whether errors may depend on the two classes. "auto" decides from questions left
+            out, if most points are in several questions and answers contradict each other.
 
         Returns
         -------
         AnswerModel
-            Rates with intervals; 0.02, from 0 to 1/2, where nothing tells a rate.
+            Rates with intervals; 0.02, from 0 to 1/2, if a rate cannot be estimated.
 
         Raises
         ------

@@ -91,7 +91,7 @@ def check_answers(answers: Answers | AnswerGraph, errors: Array | None = None) -
     answers : Answers or AnswerGraph
         From :func:`read_answers`, or a graph.
     errors : array of shape (n_answers,), optional
-        Probability that each answer is wrong: chains prefer answers where it is small.
+        Probability that each answer is wrong: chains prefer answers with a small one.
 
     Returns
     -------
@@ -152,7 +152,7 @@ class DoubtfulAnswers:
     rows : int array of shape (n_answers, 2)
         Its two rows.
     annotator : int array of shape (n_answers,)
-        Who gave it, 0 where that is not known.
+        Who gave it, 0 if that is not known.
     """
 
     wrong: Array
@@ -373,7 +373,7 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
     Returns
     -------
     columns : dict of arrays
-        A table with one row for each id: ``id``; ``class``, "1" for the largest, empty where none has a probability of
+        A table with one row for each id: ``id``; ``class``, "1" for the largest, empty if none has a probability of
         2/3; ``part``, 1 for the largest set of ids that answers connect; ``n_answers``; ``probability_1`` to
         ``probability_K``. Classes of other parts are different ones and are called "1 of part 2".
     answer_model : AnswerModel

@@ -202,7 +202,7 @@ class AnswerGraph:
         same : array-like of shape (n_answers,)
             The answers: booleans, or +1 for "same class" and -1 for "different".
         annotators, weights : array-like of shape (n_answers,), optional
-            Who answered, 0 where not known; weights: 2 is the same answer given twice, and 0 leaves an answer out.
+            Who answered, 0 if not known; weights: 2 is the same answer given twice, and 0 leaves an answer out.
         labels : array-like of int, shape (n_points,), optional
             Known labels: 0 not known, -1 or +1 with two classes, 1 to K with more.
         questions : array-like of int, shape (n_answers,), optional

@@ -93,7 +93,7 @@ class Question(NamedTuple, Generic[Point]):
 
     @property
     def ranks(self) -> tuple[int | None, ...]:
-        """Rank of each item; None for examples, and where it is not known."""
+        """Rank of each item; None for examples, and if it is not known."""
         return self.rank if isinstance(self.rank, tuple) else (self.rank, *[None] * len(self.choices))
 
     def about(self, items: Sequence[Other]) -> Question[Other]:
@@ -408,7 +408,7 @@ class Answers:
     answers, lines : int array of shape (n_answers,)
         +1 similar, -1 dissimilar, 0 unsure; line in the file, or number of the row or item from 1.
     weights : array of shape (n_answers,)
-        Weights; 1 where none are given.
+        Weights; 1 if none are given.
     annotators, times : object array of shape (n_answers,) or None
         Who answered and when, as written in the file.
     columns : dict
@@ -433,7 +433,7 @@ class Answers:
     seconds, certainty : array of shape (n_answers,) or None
         How long each answer took, and its stated probability of being right, from 0.5 to 1.
     questions : int array of shape (n_answers,) or None
-        Number of the question of each answer, from 0, where a question implies several pairs.
+        Number of the question of each answer, from 0, if a question implies several pairs.
     nearer : object array of shape (n, 3) or None
         Forced choices, which imply no pair: ids of the item, of the example it is more like, and of the other one.
     reading : Reading or None
@@ -500,7 +500,7 @@ class Answers:
 
     @property
     def annotator_numbers(self) -> Codes:
-        """Annotator of each answer: k for the k-th of ``annotator_names``, 0 where not known."""
+        """Annotator of each answer: k for the k-th of ``annotator_names``, 0 if not known."""
         if self.annotators is None:
             return np.zeros(len(self.answers), dtype=np.int64)
         numbers = {name: k for k, name in enumerate(self.annotator_names, 1)}

@@ -303,19 +303,19 @@ class Asker:
             return stored
 
     def undo(self, annotator: str | None = None, *, number: int | None = None, session: str = "") -> RowAnswer:
-        """Take back the latest answer.
+        """Undo the latest answer.
 
         Parameters
         ----------
         annotator : str, optional
             Whose answer; by default anybody's.
         number, session : int and str, optional
-            Take back this answer instead: number of its question, and its session in a log.
+            Undo this answer instead: number of its question, and its session in a log.
 
         Returns
         -------
         Answer
-            The answer that was taken back.
+            The answer that was undone.
         """
         with self._lock:
             own = [answer.key for answer in self.given if annotator in (None, answer.annotator)]
@@ -378,14 +378,14 @@ class Asker:
         return changed
 
     def split(self, points: int | Sequence[int]) -> list[RowAnswer]:
-        """Take points out of their class: answers that put them there now say "none".
+        """Remove points from their class: answers that put them there now say "none".
 
-        If several points leave, the next question asks whether they are of one class.
+        If several points are removed, the next question asks whether they are of one class.
 
         Parameters
         ----------
         points : int or sequence of int
-            The points. The first point of a class cannot leave: the others were compared with it.
+            The points. The first point of a class cannot be removed: the others were compared with it.
 
         Returns
         -------
@@ -459,14 +459,14 @@ class Asker:
             return changed
 
     def skip(self, annotator: str | None = None, *, later: bool = True) -> None:
-        """Put the open question aside: :meth:`next` gives another one.
+        """Skip the open question: :meth:`next` returns another one.
 
         Parameters
         ----------
         annotator : str, optional
             Whose question.
         later : bool, default=True
-            Whether it comes again later; otherwise the next one to ask may get it at once.
+            Whether it is asked again later; otherwise the next annotator may get it at once.
         """
         with self._lock:
             question = self._pending.pop(annotator or "", None)
@@ -607,7 +607,7 @@ class Asker:
         return estimates.class_table(self._now, confidence)
 
     def labels(self) -> Codes:
-        """Return the likeliest class of every point by :meth:`posterior`.
+        """Return the most likely class of every point, from :meth:`posterior`.
 
         Returns
         -------
@@ -619,7 +619,7 @@ class Asker:
         return 2 * likeliest - 1 if n_classes == 2 else likeliest + 1
 
     def posterior(self) -> Array:
-        """Return the probability of each class for every point, by its features and the answers about it.
+        """Return the probability of each class for every point, from its features and the answers about it.
 
         Features are judged by models that have seen no answer about the point. How often answers are wrong is
         estimated from those that contradict each other, and from how often they contradict these models; so a
@@ -642,7 +642,7 @@ class Asker:
         return probabilities
 
     def review(self, most: int = 20) -> list[RowAnswer]:
-        """Return answers to look at again.
+        """Return answers to check.
 
         Parameters
         ----------
@@ -652,7 +652,7 @@ class Asker:
         Returns
         -------
         list of Answer
-            First those that are more likely wrong than right, by models that did not see their
+            First those that are more likely wrong than right according to models that did not see their
             points; then those that contradict others. Empty with ``private``.
         """
         if self.private is not None:
@@ -669,7 +669,7 @@ class Asker:
         return [given[k] for k in dict.fromkeys(positions)][:most]
 
     def error_rate(self) -> float:
-        """Return the share of wrong answers, by those that contradict others, or of the flips.
+        """Return the share of wrong answers, estimated from contradictions, or the share of flips.
 
         Returns
         -------
@@ -690,7 +690,7 @@ class Asker:
         Returns
         -------
         dict of str to Rate
-            By name, with 95% intervals; without those about whom the answers say too little, and empty
+            By name, with 95% intervals; without annotators with too few answers, and empty
             with ``private``.
         """
         given = self.given

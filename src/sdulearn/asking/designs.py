@@ -68,7 +68,7 @@ def next_random(turn: Turn) -> RowQuestion:
     for k in range(0, len(order) - 1, 2):
         if order[k] not in used and order[k + 1] not in used:
             return turn.ask(order[k], [order[k + 1]], "random")
-    raise NothingToAskError("All points are in a pair already: no disjoint random pair is left.")
+    raise NothingToAskError("All rows are in a pair already: no disjoint random pair is left.")
 
 
 def next_linked(turn: Turn) -> RowQuestion:

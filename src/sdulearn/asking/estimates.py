@@ -34,12 +34,12 @@ WORTHWHILE_GAIN = 0.005
 
 
 class Advice(NamedTuple):
-    """How much more answers may gain.
+    """Gain in accuracy to be expected from more answers.
 
     Attributes
     ----------
     n_answers, n_next : int
-        Number of answers so far, and of the next ones that ``expected_gain`` is about.
+        Number of answers so far, and number of further ones for ``expected_gain``.
     expected_gain, last_gain : float
         Expected gain in accuracy of the next answers, at most the error that is left; and the gain of
         the second half of the answers so far. Both are by the probabilities of the model.

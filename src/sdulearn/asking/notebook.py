@@ -36,8 +36,8 @@ class QuestionCell:
     ----------
     asker : Asker
         Chooses the questions and takes the answers: they are in ``asker.answers`` at once.
-    things : frame, list of str, array of pictures or callable
-        What is shown of each row of ``X``: the row of a frame, a text, or a picture of shape
+    things : frame, list of str, array of images or callable
+        What is shown of each row of ``X``: the row of a frame, a text, or an image of shape
         (height, width) or (height, width, 3), of integers to 255 or floats to 1. Anything with
         ``_repr_png_`` shows itself. A function of the row number returns one of these or a mapping.
     annotator : str, optional

@@ -69,7 +69,7 @@ class Leak:
             return ""
         text = (
             f"Each answer is flipped with probability {self.flip_rate:.1%} (epsilon {self.epsilon:g}): "
-            f"from even odds, the log makes nobody surer of one answer than {certainty(self.epsilon):.2%}."
+            f"an observer who starts at 50:50 can be at most {certainty(self.epsilon):.2%} certain of one answer."
         )
         if not self.row_epsilon:
             return text
@@ -77,7 +77,7 @@ class Leak:
         people = [f"{name or 'no name'} {self._counted(total)}, epsilon {total:g}" for name, total in ranked[:_NAMED]]
         more = f", and {len(ranked) - _NAMED} more people" if len(ranked) > _NAMED else ""
         row = f"A row is in at most {self._counted(self.row_epsilon)}: epsilon {self.row_epsilon:g} for its class"
-        sure = f"at most {certainty(self.row_epsilon):.2%} sure"
+        sure = f"at most {certainty(self.row_epsilon):.2%} certain"
         return f"{text} {row}, {sure}. All answers of one person together: {', '.join(people)}{more}."
 
     def _counted(self, total: float) -> str:

@@ -447,7 +447,7 @@ class Session:
     def _person(self, annotator: str) -> _Person:
         _check_name(annotator, "name")
         if self.for_team and not annotator:
-            raise InputError("Give your name first: others answer here too.")
+            raise InputError("Enter your name first; other people are answering, too.")
         person = self._people.setdefault(annotator, _Person())
         person.seen = time.monotonic()
         return person

@@ -94,7 +94,7 @@ class PairObjective:
             raise InputError(f"The booster has {len(z)} rows, but `y` has {graph.n_given}.")
         if not graph.labels.any() and np.ptp(z, axis=0).max(initial=0.0) == 0:
             raise InputError(
-                "All rows have the same score, where the gradient of answers says nothing: mirrored models fit them "
+                "All rows have the same score. The gradient of answers is zero there, because mirrored models fit them "
                 "equally well. Start the booster from the decision values of PairLogisticRegressionCV (`init_score` "
                 "of LightGBM's Dataset, `base_margin` of XGBoost's DMatrix), or give labels in `y`."
             )

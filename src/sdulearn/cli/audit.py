@@ -57,7 +57,7 @@ def _lines(audit: Audit, arguments: argparse.Namespace) -> list[str]:
         lines.append(f'Answers "unsure", which do not count: {audit.n_unsure:,}.')
     if audit.compared is not None:
         lines.append(f"{arguments.compare.name}: {_accuracy(audit.compared)}")
-        lines.append(f"Difference, first less second, on the rows of both: {audit.difference}.")
+        lines.append(f"Difference, first minus second, on the rows of both: {audit.difference}.")
     if arguments.at_least is not None:
         lines.append(_verdict(audit, arguments.at_least))
     return lines

@@ -29,79 +29,79 @@ class Command(NamedTuple):
 # Here and not in their modules, of which only that of the command is imported, once its options are understood.
 COMMANDS = {
     "ask": Command(
-        "ask people on a page, same class or different, and keep their answers in a log",
+        "collect same/different answers in the browser, or from a program",
         """\
 Ask people "same class, or different?" about the rows of a table, on a page in the browser.
 
 Each answer is on the disk, in the log (-o), before the next question shows: stop at any time, and continue later with
 the same command. The last page fits a model; so does `sdulearn fit TABLE LOG -o MODEL`. All columns of a row are shown,
-unless --text, --images, --audio or --show name some. Which rows are asked about next is chosen by the features, as
-`sdulearn fit` reads them. Several people can answer at once; for people on other machines see --host.""",
+unless --text, --images, --audio or --show name some. The next rows are chosen from the features, which are read as by
+`sdulearn fit`. Several people can answer at once; for people on other machines see --host.""",
     ),
     "check": Command(
-        "counts, mistakes, contradictions and the class prior in a file of answers",
+        "summarise a file of answers and report problems",
         """\
-Read a file of answers and say what is in it, what is wrong with it, and what to do about that.
+Summarise a file of answers, and report problems with what to do about them.
 
-How columns and labels were understood; rows that a fit cannot use; with --table, ids that it does not have; how often
-people are wrong, whom to doubt, what they disagree about or confuse; contradictions, the clearest first; whether the
-answers can be those of random pairs; of two classes, the share of the larger one. Of a log of sdulearn ask only random
-questions count for that. Exit code 0: nothing wrong; 1: something to look at.""",
+Shows how columns and labels were understood, lines that a fit cannot use, ids that are not in --table, how often people
+are wrong, doubtful people, disputed questions, confused classes, contradictions, whether the pairs can be random, and
+with two classes the share of the larger one. In a log of sdulearn ask, only random questions count for that share. Exit
+code 0: no problem was found; 1: there are problems.""",
     ),
     "fit": Command(
-        "learn a model from a table and a file of answers",
+        "train a model from a table and a file of answers",
         """\
-Learn a classifier from a table and a file of same/different answers, and save it.
+Train a classifier from a table and a file of same/different answers, and save it.
 
 Settings are chosen by cross-validation on the answers alone, and the accuracy is estimated from held-out answers: no
-class label is needed. One file holds the model, from which `sdulearn predict` works on raw tables; a report page is
-written beside it. The table may be larger than memory: only rows in answers and a sample of all rows are kept.""",
+class label is needed. The model file is all that `sdulearn predict` needs for raw tables; a report page is written
+beside it. The table may be larger than memory: only rows in answers and a sample of all rows are kept.""",
     ),
     "predict": Command(
-        "classes of the rows of a table",
+        "predict the classes of the rows of a table",
         """\
 Predict the class of every row of a table with a model that `sdulearn fit` wrote.
 
 Writes id, label and, if the model has one, the probability of the second class, or of each of several, in the order of
 the table, which may be larger than memory; large tables go fastest from Parquet to Parquet (-o out.parquet, or -o out/
-on all cores). In CSV and TSV an apostrophe stands before texts that a spreadsheet would run as a formula. With
---answers, rows that answers are about are predicted from features and answers; n_answers says from how many.""",
+on all cores). CSV and TSV output has an apostrophe before texts that a spreadsheet would run as a formula. With
+--answers, rows in answers are predicted from features and answers; n_answers is the number of answers used.""",
     ),
     "inspect": Command(
-        "what is in a model file",
+        "show what is in a model file",
         """\
-Say what is in a model file: method, classes, prior, estimated accuracy, columns it needs, strongest features.
+Show what is in a model file: method, classes, prior, estimated accuracy, columns it needs, strongest features.
 
 A model file contains numbers and text, never code, so it is safe to look into an untrusted one.""",
     ),
     "audit": Command(
-        "the accuracy of any classifier's predictions, from answers about random rows",
+        "estimate the accuracy of any classifier's predictions from answers",
         """\
-The accuracy of any classifier's predictions, from answers about random rows that had no part in making them.
+Estimate the accuracy of any classifier's predictions from answers about random rows that were not used to train it.
 
-Two classes: answers about pairs of random rows. More: random rows that were compared with examples (sdulearn ask
---design match), or labels; from pairs only the agreement with the answers, beside that of always answering "different".
-With --at-least, exit code 2 if the accuracy is certainly lower.""",
+With two classes, give answers about pairs of random rows. With more classes, give random rows that were compared with
+examples (sdulearn ask --design match), or labels; pairs determine only the agreement with the answers, which is shown
+beside that of always answering "different". With --at-least, exit code 2 if the accuracy is certainly lower.""",
     ),
     "classes": Command(
-        "classes of the ids in a file of answers, without a table",
+        "find the classes of the ids in a file of answers, without a table",
         """\
-Classes of the ids in a file of answers, from the answers alone: no table is needed.
+Find the classes of the ids in a file of answers, from the answers alone: no table is needed.
 
 Classes have no names: 1 is the largest. If no answers connect two parts of the ids, class 1 of one is not class 1 of
 the other, and is called "1 of part 2". An id that the answers do not determine has no class.""",
     ),
     "demo": Command(
-        "compare the paper's methods, the joint one and labels on bundled data",
+        "compare the paper's methods, the joint method and labels on bundled data",
         """\
 Compare all risks and losses, the joint estimator, k-means and true labels on pairs drawn from two data sets.
 
-Settings are chosen by cross-validation on the pairs alone. Writes a picture and the numbers, and a table with answers
+Settings are chosen by cross-validation on the pairs alone. Writes an image and the numbers, and a table with answers
 to try the other commands on.""",
     ),
 }
 _WAYS_IN = """\
-sdulearn learns a classifier from answers to "same class, or different?". Four ways to start:
+sdulearn trains a classifier from answers to "Are these two in the same class?". Four ways to start:
 
   a page       sdulearn ask TABLE.csv -o answers.jsonl
   two files    sdulearn fit TABLE.csv ANSWERS.csv -o model.sdu
@@ -116,7 +116,7 @@ def build_parser(commands: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser, with the options of the given commands."""
     parser = _Parser(
         prog="sdulearn",
-        description='Learn a classifier from answers to "same class, or different?" plus unlabeled data.',
+        description='Train a classifier from unlabeled data and answers to "Are these two in the same class?".',
     )
     parser.add_argument("--version", action="version", version=f"sdulearn {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the whole traceback of an error")

@@ -124,10 +124,10 @@ OPTIONS = (
     Option("output", "demo", str, "folder to write into (sdulearn-demo)", "FOLDER", "sdulearn-demo"),
     Option("report", "fit", Path, "report page (default: the model's name with .html)", "PAGE"),
     Option("answered", "fit", Path, "classes of the rows in answers, from features and answers together", "OUT"),
-    Option("labels", "fit", Path, "a few id,label rows, which name the classes and are learned from", "FILE"),
+    Option("labels", "fit", Path, "a few id,label rows, which name the classes and train the model", "FILE"),
     Option("answers", "predict", Path, "same/different answers about rows of this table", "FILE"),
     Option("table", "check", Path, "table that the ids must be in", "TABLE"),
-    Option("demo", "ask", None, "ask about handwritten digits, and learn a model of them"),
+    Option("demo", "ask", None, "ask about handwritten digits, and train a model"),
     Option("compare", "audit", Path, "predictions of a second classifier, to compare on the same rows", "OTHER"),
     Option("at_least", "audit", _share, "exit code 2 if the accuracy is certainly below this share", "A"),
     Option("limit", "check", _positive, "findings to list of each kind (10)", "N", 10),
@@ -140,8 +140,8 @@ OPTIONS = (
     Option("id_column", "predict", str, "column of ids, or '' for row numbers (default: as in training)", "COLUMN",
            group=_TABLE),
     Option("drop", "fit ask", _names, "columns to leave out", _COLUMNS, (), _TABLE),
-    Option("categories", "fit ask", _names, "columns of categories that look like numbers with mistakes", _COLUMNS, (),
-           _TABLE),
+    Option("categories", "fit ask", _names, "columns to read as categories, even if they look like numbers",
+           _COLUMNS, (), _TABLE),
     Option("text", "fit ask", _names, "columns of sentences", _COLUMNS, (), _TABLE),
     Option("text_model", "fit ask", str, "name or folder of a model of sentence embeddings that reads them", "NAME",
            group=_TABLE),
@@ -149,26 +149,26 @@ OPTIONS = (
            _COLUMNS, (), _TABLE),
     Option("image_root", "fit ask predict", Path, "folder of images and sounds (default: the table's)", "FOLDER",
            group=_TABLE),
-    Option("embedding", "fit ask predict", Path, "vectors as features, one row per row of the table: .npy, or "
-           ".parquet, also by a column of ids", "FILE", group=_TABLE),
+    Option("embedding", "fit ask predict", Path, "vectors to use as features: .npy with one row per row of "
+           "the table, or .parquet, which may have the id column", "FILE", group=_TABLE),
     Option("sheet", "fit ask check predict", str, "sheet of a workbook, by name or number (default: the first)",
            "NAME", group=_TABLE),
     Option("skip_rows", "fit ask check predict", _not_negative, "lines above the header (default: titles are "
            "recognised)", "N", group=_TABLE),
-    Option("missing", "fit ask", ("auto", "error", "mean"), "missing values: trees take them, linear models the mean "
-           "and where they are (auto); refuse them; take the mean", default="auto", group=_TABLE),
+    Option("missing", "fit ask", ("auto", "error", "mean"), "missing values. auto (default): linear models use the "
+           "mean and an indicator, trees keep them; error: stop; mean: use the mean", default="auto", group=_TABLE),
     Option("max_categories", "fit ask", _positive, "maximum number of categories per column (50)", "N", 50, _TABLE),
-    Option("groups", "fit ask", str, "column whose equal cells mark rows that belong together, such as a person's",
+    Option("groups", "fit ask", str, "column that says which rows belong together, such as a person's id",
            "COLUMN", group=_TABLE),
 
-    Option("answer_columns", "fit check classes predict audit", str, "unusual columns of the answers: "
+    Option("answer_columns", "fit check classes predict audit", str, "answer columns with unusual names: "
            "A,B,LABEL[,WEIGHT[,ANNOTATOR]], or by role: label=NAME,sheet=NAME", "ROLE=NAME,...", group=_ANSWERS),
-    Option("words", "fit check classes predict audit", str, "unusual words of the answers: "
+    Option("words", "fit check classes predict audit", str, "meaning of unusual words in the answers: "
            "yes=similar,no=dissimilar,maybe=unsure, or '>=4=similar,3=unsure,<=2=dissimilar', or '0=unsure,1-4=per "
-           "person': thresholds of their own", "WORD=MEANING,...",
+           "person' (a threshold per annotator)", "WORD=MEANING,...",
            group=_ANSWERS),
     Option("skip_bad", "fit predict", None, "leave out answers that cannot be used", group=_ANSWERS),
-    Option("exclude_annotators", "fit", _names, "fit again without these people, and say what it changes",
+    Option("exclude_annotators", "fit", _names, "fit again without these people, and show the difference",
            "NAME,...", (), _ANSWERS),
 
     Option("method", "fit", ("auto", "joint", "su", "du", "sd", "sdsu", "sddu", "sudu"), "joint likelihood (auto, "
@@ -178,20 +178,20 @@ OPTIONS = (
     Option("classes", "check classes", _n_classes, "number of classes (auto: the fewest that explain the answers)",
            "K", "auto", _METHOD),
     Option("model", "fit", ("auto", "linear", "boosted"), "linear, boosted trees (needs sdulearn[boosting]), or "
-           "whichever makes held-out answers likelier (default)", group=_METHOD),
+           "the one with the higher likelihood of held-out answers (default)", group=_METHOD),
     Option("loss", "fit", ("squared", "double_hinge", "logistic"), "loss of the paper's risks (squared)",
            default="squared", group=_METHOD),
     Option("prior", "fit check", _share, "share of class +1, if it is known", "SHARE", group=_METHOD),
     Option("error_rate", "fit audit", _error_rate, "share of wrong answers (auto: estimated)", "RATE", "auto",
            _METHOD),
-    Option("max_unlabeled", "fit", _positive, "most rows to use as unlabeled, drawn at random (20,000)", "N",
+    Option("max_unlabeled", "fit", _positive, "maximum number of unlabeled rows, drawn at random (20,000)", "N",
            group=_METHOD),
 
     Option("show", "ask", _names, "columns to show side by side (default: all, unless --text, --images or --audio)",
            _COLUMNS, (), _SHOWN),
     Option("audio", "ask", str, "column of sound files, which are not used as features", "COLUMN", group=_SHOWN),
     Option("question", "ask", str, "the question in your words", "TEXT", "", _SHOWN),
-    Option("instructions", "ask", Path, "what people should keep in mind (Markdown)", "FILE", group=_SHOWN),
+    Option("instructions", "ask", Path, "instructions for the annotators (Markdown)", "FILE", group=_SHOWN),
     Option("language", "ask", ("de", "en", "es", "fr", "it"), "language of the page (en)", default="en",
            group=_SHOWN),
     Option("design", "ask", ("linked", "match", "random", "sort", "nearer"), "a row beside an example of its likeliest "
@@ -201,23 +201,23 @@ OPTIONS = (
            group=_ASKED),
     Option("examples", "ask", Path, "labelled rows to begin with: a file id,label", "FILE", group=_ASKED),
     Option("class_names", "ask", _names, "names of a new class to choose from", "NAME,...", (), _ASKED),
-    Option("annotator", "ask", str, "who answers, unless they say otherwise", "NAME", "", _ASKED),
-    Option("per_person", "ask", _positive, "thank a person after this many answers", "N", group=_ASKED),
+    Option("annotator", "ask", str, "name of the annotator, unless they enter another", "NAME", "", _ASKED),
+    Option("per_person", "ask", _positive, "maximum number of answers per person", "N", group=_ASKED),
     Option("overlap", "ask", _share, "share of each person's questions that somebody else answers, too: it shows how "
            "often people are wrong", "SHARE", 0.0, _ASKED),
-    Option("until", "ask", _share, "until the confidence interval of the accuracy is this wide, such as 0.05",
+    Option("until", "ask", _share, "goal: a confidence interval for the accuracy of this width, such as 0.05",
            "WIDTH", group=_ASKED),
     Option("private", "ask", _epsilon, "flip each answer with probability 1 / (1 + exp(EPSILON)) before it is stored; "
            "no row is in two answers", "EPSILON", group=_ASKED),
-    Option("audit", "ask", _positive, "ask a person this many answered questions again, drawn at random: how often is "
-           "the program wrong?", "N", group=_ASKED),
+    Option("audit", "ask", _positive, "let a person answer this many random questions again, which shows how often "
+           "the program is wrong", "N", group=_ASKED),
     Option("seed", "ask", _not_negative, "seed of a new log; an old one keeps its own", "N", group=_ASKED),
     Option("oracle", "ask", str, "take the answers from this column of labels; no page", "COLUMN", group=_PROGRAM),
     Option("questions", "ask", _positive, "number of questions, with --oracle or --command (200)", "N", 200, _PROGRAM),
     Option("command", "ask", str, "a program that answers instead of people: reads a line of JSON per question, and "
            "writes one per reply", "COMMAND", group=_PROGRAM),
-    Option("budget", "ask", _budget, "stop it there: 500 answers, 90s, 30m or 2h, or money as in 5usd, by the cost in "
-           "its replies", "AMOUNT", group=_PROGRAM),
+    Option("budget", "ask", _budget, "limit for the program: 500 (answers), 90s, 30m or 2h, or money such as 5usd, "
+           "from the cost in its replies", "AMOUNT", group=_PROGRAM),
     Option("batch_size", "ask", _positive, "questions at a time (1)", "N", 1, _PROGRAM),
     Option("timeout", "ask", _positive, "longest wait for a reply (120)", "SECONDS", 120, _PROGRAM),
     Option("host", "ask", str, "address to listen on (127.0.0.1: this machine alone). With 0.0.0.0, everybody who can "
@@ -227,8 +227,8 @@ OPTIONS = (
     Option("no_browser", "ask", None, "print the address of the page, and do not open it", group=_PAGE),
 
     Option("json", _ALL.removeprefix("ask "), None, "print the results as one JSON object", group=PRINTED),
-    Option("quiet", _ALL, None, "print nothing but errors and what was asked for on standard output", group=PRINTED),
-    Option("verbose", "fit", None, "print notes and numbers, too, as on the report page", group=PRINTED),
+    Option("quiet", _ALL, None, "print errors only, and results that go to standard output", group=PRINTED),
+    Option("verbose", "fit", None, "also print notes and numbers, as on the report page", group=PRINTED),
 )  # fmt: skip
 
 # Names in messages of the library that are not those of options.

@@ -53,7 +53,7 @@ class Axes:
         deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
         deviation[deviation <= _CONSTANT * (np.abs(mean) + design.level)] = 0.0
         if not deviation.any():
-            raise InputError("No column of `X` varies, so nothing tells the classes apart. Add columns that do.")
+            raise InputError("All columns of `X` are constant, so they cannot separate the classes. Add others.")
         if deviation.max() > UNEVEN * deviation[deviation > 0].min():
             return cls(mean, *_graded_axes(covariance, deviation), design)
         values, V = eigh(covariance)
@@ -211,7 +211,7 @@ def warn_of_scales(deviation: Array, mean: Array, names: Sequence[str] | None = 
     more = f" ({hidden.size - 1} more are as small)" if hidden.size > 1 else ""
     warn(
         f"In `X`, the standard deviation of {named[0]} is {ratio:.1g} times that of {named[1]}{more}. "
-        "The penalty is in the units of the columns, so the small ones may have no say. Standardise "
+        "The penalty is in the units of the columns, so the small ones may have no influence. Standardise "
         "the features first, for example with sklearn.preprocessing.StandardScaler in a Pipeline.",
         ScalingWarning,
     )

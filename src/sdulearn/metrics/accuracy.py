@@ -56,10 +56,10 @@ class AccuracyEstimate:
     Attributes
     ----------
     value : float
-        The estimate, between 1/2 and 1: answers cannot tell a classifier from its mirror image.
+        The estimate, between 1/2 and 1: answers cannot distinguish a classifier from its mirror image.
         Between 0 and 1 with labels, by random questions, or with one kind of answer alone.
     low, high : float
-        Confidence interval; 1/2 to 1 where nothing is known.
+        Confidence interval; 1/2 to 1 if nothing is known.
     agreement : float
         Share of the answers that the predictions agree with.
     n_answers : int
@@ -110,16 +110,16 @@ def pair_accuracy(
     decision : array-like of shape (n_rows,)
         Values of the decision function; their signs are the predictions.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
-        What is known about each row; an UndeterminedError where there are neither answers nor labels.
+        What is known about each row; an UndeterminedError if there are neither answers nor labels.
     error_rate : float, mapping or AnswerModel, optional
         Probability that an answer is wrong, one for all or one for each annotator. By default
-        answers are right; where they contradict each other, wrong at an unknown rate with a mean of
+        answers are right; if they contradict each other, wrong at an unknown rate with a mean of
         5%. With an :class:`~sdulearn.answers.AnswerModel` (``model.answer_model_``) the interval allows
         for the intervals of its rates, up to 0.3.
     sample_weight : array-like of shape (n_rows,), optional
         A weight per row, the same for both ends of a pair, in any unit; weight 0 leaves a row out.
     prior : float, optional
-        P(y = +1), where similar and dissimilar pairs do *not* have the ratio of random pairs: each
+        P(y = +1), if similar and dissimilar pairs do *not* have the ratio of random pairs: each
         kind then counts with the share that the prior implies.
     random_points : array-like of bool, shape (n_rows,), optional
         Which rows show a point that was drawn at random, by default all. Points that a design chose
@@ -132,7 +132,7 @@ def pair_accuracy(
     Returns
     -------
     AccuracyEstimate
-        The estimate with its interval; 1/2, from 1/2 to 1, where no point of an answer is random.
+        The estimate with its interval; 1/2, from 1/2 to 1, if no point of an answer is random.
 
     Examples
     --------

@@ -141,7 +141,7 @@ def audit_predictions(
     error_rate: ErrorRates = None,
     confidence: float = 0.95,
 ) -> Audit:
-    """Accuracy of any classifier's predictions, from answers that had no part in making them.
+    """Accuracy of any classifier's predictions, from answers that were not used to train it.
 
     Parameters
     ----------
@@ -153,17 +153,17 @@ def audit_predictions(
         Predictions of a second classifier, for the difference of the two.
     error_rate : float, mapping or AnswerModel, optional
         Probability that an answer is wrong, as in :func:`pair_accuracy`. By default it is estimated from repeated
-        questions and contradictions; where these tell nothing, the interval allows for rates up to 0.3. Labels are
-        taken as right.
+        questions and contradictions; without any, the interval allows for rates up to 0.3. Labels are
+        assumed to be right.
     confidence : float, default=0.95
         Level of the intervals.
 
     Returns
     -------
     Audit
-        The accuracy with its interval, where the answers identify it: with two classes by pairs of random rows (and
-        answers cannot tell a classifier from its mirror image), with any number by random rows that were compared with
-        examples, or by labels. Always the agreement with the answers, beside that of "always different".
+        The accuracy with its interval, if the answers identify it: with two classes from pairs of random rows (which
+        cannot distinguish a classifier from its mirror image), with any number from random rows that were compared with
+        examples, or from labels. Always the agreement with the answers, beside that of "always different".
 
     Raises
     ------

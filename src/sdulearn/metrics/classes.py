@@ -138,7 +138,7 @@ def class_agreement(
     Returns
     -------
     ClassAgreement
-        Agreement with the answers, and the accuracy where it is identified.
+        Agreement with the answers, and the accuracy if it is identified.
 
     Examples
     --------

@@ -182,14 +182,14 @@ def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) 
 
 @dataclass(frozen=True, eq=False)
 class PairImportance:
-    """Accuracy lost where a column is shuffled.
+    """Accuracy lost if a column is shuffled.
 
     Attributes
     ----------
     mean, std : array of shape (n_features,)
         Mean and standard deviation of the loss over the repeats.
     losses : array of shape (n_features, n_repeats)
-        Accuracy, or agreement, less that with the column shuffled, both estimated from the answers.
+        Accuracy, or agreement, minus that with the column shuffled, both estimated from the answers.
     accuracy : float
         Accuracy, or agreement, without shuffling.
     error : array of shape (n_features,)
@@ -223,7 +223,7 @@ def pair_importance(
     n_repeats : int, default=5
         Shuffles of each column.
     scoring : {"accuracy", "agreement"}, optional
-        By default accuracy (:func:`pair_accuracy`) with two classes, agreement with answers where there are more.
+        By default accuracy (:func:`pair_accuracy`) with two classes, agreement with answers with more.
     random_state : int, RandomState or None, default=None
         Seed of the shuffles.
 

@@ -303,7 +303,7 @@ class AnswersRead(Finding, severity="result"):
     def __str__(self) -> str:
         counts = f"{self.n_similar:,} similar, {self.n_dissimilar:,} dissimilar, {self.n_unsure:,} unsure"
         if self.n_questions is not None:
-            counts = f"{self.n_questions:,} answers to questions with several choices, about pairs {counts}"
+            counts = f"{self.n_questions:,} answers to questions with several choices, which imply pairs: {counts}"
         text = f"{self.name}, read as {self.format}: {counts}."
         if self.n_unanswered:
             text += f" {count_of(self.n_unanswered, 'question has', 'questions have')} no answer yet."
@@ -334,7 +334,7 @@ class AnswersUsed(Finding, severity="result"):
 
     def __str__(self) -> str:
         n = self.n_similar + self.n_dissimilar
-        kind = f"pairs, by {self.n_questions:,} answers" if self.n_questions else "answers"
+        kind = f"pairs from {self.n_questions:,} answers" if self.n_questions else "answers"
         used = f"{self.n_similar:,} similar and {self.n_dissimilar:,} dissimilar {kind} used"
         shared = ", each in one answer" if self.n_points == 2 * n else f"; {independent(self.n_independent, n)}"
         return f"{self.answers}: {used}, about {self.n_points:,} rows{shared}; {self.n_unsure:,} unsure."
@@ -498,7 +498,7 @@ class Importances(Chart, severity="result"):
     columns: tuple[ColumnImportance, ...]
 
     def __str__(self) -> str:
-        return f"Loss of {self.measure} where a column is shuffled."
+        return f"Loss of {self.measure} if a column is shuffled."
 
 
 class Dependence(Chart, severity="result"):

@@ -85,10 +85,10 @@ def fit_table(
     skip_bad: bool = False,
     exclude_annotators: str | Sequence[str] = (),
 ) -> TableModel:
-    """Learn a classifier of the rows of a table from same/different answers about them.
+    """Train a classifier for the rows of a table from same/different answers about them.
 
-    Columns are standardised, text columns become one feature a category, settings are chosen by cross-validation on the
-    answers alone, and the accuracy is estimated from held-out answers: no class label is needed.
+    Columns are standardised, text columns become one feature per category, settings are chosen by cross-validation on
+    the answers alone, and the accuracy is estimated from held-out answers: no class label is needed.
 
     Parameters
     ----------
@@ -99,13 +99,13 @@ def fit_table(
     answers : str, path-like, frame or Answers
         As :func:`~sdulearn.answers.read_answers` takes them.
     labels : str, path-like, frame or mapping, optional
-        A few ids with the names of their classes, which the joint likelihood learns from, too.
+        A few ids with the names of their classes. They name the classes and train the model.
     method : {"auto", "joint", "su", "du", "sd", "sdsu", "sddu", "sudu"}, default="auto"
         The joint likelihood ("auto" is the same), or a risk of the paper.
     loss : {"squared", "double_hinge", "logistic"}, default="squared"
         For the risks of the paper.
     prior : float, optional
-        Share of class +1, where it is known; for two classes.
+        Share of class +1, if it is known; for two classes.
     error_rate : "auto" or float, default="auto"
         Probability that an answer is wrong, for the joint likelihood; "auto" estimates it for each
         annotator, or takes the rate at which ``sdulearn ask --private`` flipped the answers.
@@ -114,11 +114,11 @@ def fit_table(
         of held-out answers; by default two, or as many as ``labels`` names or match questions have
         found. More than two are for the joint likelihood.
     model : {"auto", "linear", "boosted"}, optional
-        Linear, boosted trees (needs ``pip install 'sdulearn[boosting]'``), or, by default and with "auto", whichever
-        makes held-out answers likelier; linear without LightGBM, and with fewer than 60 answers, more than 100
-        features, more than two classes, or another method. With "auto" a finding says so.
+        Linear, boosted trees (needs ``pip install 'sdulearn[boosting]'``), or, by default and with "auto", the one with
+        the higher likelihood of held-out answers; linear without LightGBM, and with fewer than 60 answers, more than
+        100 features, more than two classes, or another method. With "auto" a finding says so.
     max_unlabeled : int, optional
-        Most rows to use as unlabeled, drawn at random; by default 20,000.
+        Maximum number of unlabeled rows, drawn at random; by default 20,000.
     id_column : str, optional
         The column of ids, or "" for row numbers from 0; by default found by the ids of the answers.
     drop : sequence of str
@@ -129,10 +129,10 @@ def fit_table(
         Columns of sentences: weighted words and pieces of words become up to 150 features each (TF-IDF and a truncated
         SVD). A column of more than ``max_categories`` different texts of three words and more is read so by itself.
     images : sequence of str
-        Columns with names of picture files: colours and gradients become up to 100 features each
+        Columns with names of image files: colours and gradients become up to 100 features each
         (needs ``pip install 'sdulearn[images]'``).
     image_root : str or path-like, optional
-        The folder that pictures are in; by default that of the table.
+        The folder of the images; by default that of the table.
     embedding : str or path-like, optional
         A .npy or .parquet file of vectors that are features too: one for each row of the table, in
         its order, or in a .parquet file with a column of ids that the table has too. Or "contrastive": a
@@ -146,16 +146,17 @@ def fit_table(
     skip_rows : int, optional
         Lines above the header of a CSV file or a sheet; by default blank lines and titles are recognised.
     missing : {"auto", "error", "mean"}, default="auto"
-        Missing values. "auto": trees take them as they are; linear models take the column's mean,
-        and from ten gaps and 1% of the rows on, a feature says where they are; a missing category is
-        one of its own. "error" refuses them, "mean" puts in the mean (most frequent category, mean
-        picture) and no more. A missing text is an empty one; "auto" refuses a missing picture, too.
+        Missing values. "auto": trees use them as they are; linear models use the column's mean,
+        and from ten gaps and 1% of the rows on, an indicator is added; a missing category is
+        one of its own. "error" refuses them, "mean" uses the mean (most frequent category, mean
+        image) without an indicator. A missing text is an empty one; "auto" refuses a missing image.
     max_categories : int, default=50
-        Most different texts that a text column may hold.
+        Maximum number of different texts in a column of categories.
     groups : str, optional
-        A column whose equal cells mark rows that belong together, such as several rows of one person, product or
-        document. It is not a feature. Cross-validation never splits a group, so the accuracy is that on rows of new
-        groups, and its interval counts the rows of a group as dependent. A row without a value is a group of its own.
+        A column that says which rows belong together, such as several rows of one person, product or document: those
+        with equal cells. It is not a feature. Cross-validation never splits a group, so the accuracy is that on rows
+        of new groups, and its interval counts the rows of a group as dependent. A row without a value is a group
+        of its own.
     answer_columns : mapping or str, optional
         ``columns`` of :func:`~sdulearn.answers.read_answers`.
     words : mapping or str, optional
@@ -163,12 +164,12 @@ def fit_table(
     skip_bad : bool, default=False
         Leave out answers that cannot be used instead of refusing them.
     exclude_annotators : sequence of str, optional
-        People whose answers are left out in a second fit; a finding says what that changes.
+        Annotators whose answers are left out in a second fit; a finding reports the difference.
 
     Returns
     -------
     TableModel
-        Predicts from raw tables; ``report`` says what was read and found.
+        Predicts from raw tables; ``report`` contains what was read and estimated.
 
     See Also
     --------
