@@ -560,7 +560,7 @@ def larger_share(graph: AnswerGraph, confidence: float) -> Array:
 
 
 class NumberOfClasses(NamedTuple):
-    """How many classes a crowd's answers show, with the fewest and the most that may be."""
+    """How many classes answers show, with the fewest and the most that may be."""
 
     value: int
     low: int
