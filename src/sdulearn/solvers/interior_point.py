@@ -94,7 +94,7 @@ def _newton_system(problem: Problem, x: Array, residual: Array) -> Direction:
     u_per_free = u / free
     pivot = s + lam * u_per_free
     slope = lam / pivot
-    cholesky = Cholesky(weighted_gram(A, slope[0] + slope[1], buffer=problem.buffer), problem.ridge)
+    cholesky = Cholesky(weighted_gram(A, slope[0] + slope[1]), problem.ridge)
 
     def direction(target: Array | float, affine: Array | None = None) -> tuple[Array, Array]:
         """Step towards ``lam s = (h - lam) u = target``, corrected by the affine step's error."""

@@ -16,13 +16,13 @@ from sdulearn.types import Array, Rows
 _JITTER = 1e-14
 
 
-def weighted_gram(A: Rows, weight: Array | None, *, buffer: Array | None = None) -> Array:
-    """``A' diag(weight) A`` for weights >= 0 (None: ones); ``buffer`` saves an array like A."""
+def weighted_gram(A: Rows, weight: Array | None) -> Array:
+    """``A' diag(weight) A`` for weights >= 0 (None: ones)."""
     # For the product of an array with its own transpose numpy does half the work.
     half = A
     if weight is not None:
         root = np.sqrt(weight)[:, None]
-        half = A.multiply(root).tocsr() if sparse.issparse(A) else np.multiply(A, root, out=buffer)
+        half = A.multiply(root).tocsr() if sparse.issparse(A) else A * root
     product = half.T @ half
     return np.asarray(product.toarray() if sparse.issparse(product) else product)
 

@@ -114,11 +114,6 @@ class Problem(Objective):
             return self.A.multiply(self.A).T @ self.a
         return np.einsum("ij,ij,i->j", self.A, self.A, self.a)
 
-    @cached_property
-    def buffer(self) -> Array | None:
-        """Work space for :func:`~sdulearn.solvers.linalg.weighted_gram` of the rows."""
-        return None if sparse.issparse(self.A) else np.empty(self.A.shape)
-
 
 def ridge_of(alpha: float, n_columns: int, fit_intercept: bool) -> Array:
     """Return the penalty of each column; the intercept, the last one, is free."""

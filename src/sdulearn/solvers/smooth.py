@@ -206,7 +206,7 @@ def _curvatures(loss: TrainingLoss, z: Array, careful: bool) -> Array:
 
 def _step(problem: Problem, here: Place, careful: bool) -> Place | None:
     """Return where a whole step leads, or the best of shorter ones; None where none descends."""
-    hessian = weighted_gram(problem.A, problem.a * _curvatures(problem.loss, here.z, careful), buffer=problem.buffer)
+    hessian = weighted_gram(problem.A, problem.a * _curvatures(problem.loss, here.z, careful))
     step = -Cholesky(hessian, problem.ridge).solve(here.gradient)
     slope = float(here.gradient @ step)
     rounding = 1e-15 * (abs(here.objective) + float(np.abs(problem.c) @ np.abs(here.w)))
