@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.linalg import lapack
 from sklearn.utils import gen_even_slices
 
+from sdulearn.answers.y import LARGEST_NUMBER
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Rows
 
@@ -74,8 +75,6 @@ def row_pieces(X: Rows, origin: Array) -> Iterator[tuple[slice, Rows]]:
 
 # A square matrix of this many columns takes 128 MB, and its Cholesky factor about a second.
 LARGEST_SYSTEM = 4000
-# Up to here the square of a mean of squares does not overflow, with room for the number of rows.
-LARGEST_NUMBER = 1e50
 # Numbers in a piece of rows (2 MB), which stay in a core's cache; but more rows than columns, so that sums are few.
 _PIECE_NUMBERS = 1 << 18
 _ROWS_PER_COLUMN = 8
