@@ -145,7 +145,6 @@ class TwoClassNetwork:
         dtype = np.dtype(np.float32 if len(self.pivots) and tol >= ROUGH_TOL else np.float64)
         into = self._into.astype(dtype)
         sent, odds, r, step = (array.astype(dtype) for array in (messages, odds, r, step))
-        live = np.arange(len(odds.T))
         for n_left in reversed(range(max_iter)):
             # What goes to one end comes from the other.
             cavity = np.take(odds + into @ sent, source, axis=0)
@@ -161,14 +160,9 @@ class TwoClassNetwork:
             sent += np.multiply(change, step, out=below)
             if n_left % _LOOK:
                 continue
-            moving = np.flatnonzero(np.abs(change, out=change).max(axis=0, initial=0.0) > tol)
-            if not len(moving):
+            if np.abs(change, out=change).max(initial=0.0) <= tol:
                 break
-            if 5 * len(moving) <= 4 * len(live):
-                messages[:, live] = sent
-                live = live[moving]
-                sent, odds, r, step = (array[:, moving] for array in (sent, odds, r, step))
-        messages[:, live] = sent
+        messages[:] = sent
 
 
 def _mixed(share: Array, copies: Array) -> Array:
