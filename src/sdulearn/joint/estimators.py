@@ -28,7 +28,7 @@ from sdulearn.answers.answer_model import (
 from sdulearn.answers.graph import ENOUGH, AnswerGraph, least_classes
 from sdulearn.answers.rates import FIRST_RATE
 from sdulearn.answers.y import U
-from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier, class_shares_given
+from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, OrientationWarning, warn
 from sdulearn.joint.data import Axes, PriorPull, TrainingPoints, warn_of_scales
 from sdulearn.joint.path import (
@@ -130,10 +130,7 @@ class PairLogisticBase(LinearClassifier):
 
     def _problem(self, points: TrainingPoints, model: AnswerModel, n_classes: int) -> Problem:
         """Return the problem of an answer model, with a pull to the given prior."""
-        prior: float | ArrayLike | None = self.prior
-        if n_classes > 2 and prior is not None:
-            prior = class_shares_given(prior, n_classes)
-        pull = PriorPull.of(prior, float(self.prior_strength), len(points.share))
+        pull = PriorPull.of(self.prior, float(self.prior_strength), len(points.share), n_classes)
         return Problem(points, model.likelihood(points.graph, n_classes), pull)
 
     def _two_classes(self, points: TrainingPoints) -> tuple[Problem, AnswerModel, PriorEstimate]:
