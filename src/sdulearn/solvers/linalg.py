@@ -15,6 +15,8 @@ from sdulearn.types import Array, Rows
 
 # Added to the diagonal, relatively, against rounding. It changes a step, never a solution: residuals are without it.
 _JITTER = 1e-14
+# A second-order solver gives up after this many steps that do not halve the residual.
+PATIENCE = 25
 
 
 def weighted_gram(A: Rows, weight: Array | None) -> Array:
