@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.stats import binom, binomtest, norm
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.checks import AnswerChecks, check_answers, check_forced_choices, known_answers
+from sdulearn.answers.checks import ENTITIES, AnswerChecks, check_answers, check_forced_choices, known_answers
 from sdulearn.answers.graph import ENOUGH, AnswerGraph, connect, number_questions
 from sdulearn.answers.records import AUDIT, Answers, flip_rate
 from sdulearn.errors import InputError, shortened
@@ -59,10 +59,8 @@ ACCURACY_FOLDS = 10
 _NAMED = 5
 # Random pairs that imply more classes than this are hardly about classes that a model could learn.
 _MANY_CLASSES = 50
-# Entities: "similar" answers make more groups than this, and in random order would put so many pairs of points two
-# steps apart, at least twice as many as the answers as given. In 350 draws of 2 to 150 classes, up to a quarter of the
-# answers wrong, it was 1.4 times as many at most.
-_ENTITY_MIN = 100
+# Entities: in random order "similar" answers would put so many times as many pairs of points two steps apart. In 350
+# draws of 2 to 150 classes, up to a quarter of the answers wrong, it was 1.4 times as many at most.
 _ENTITY_TIMES = 2
 # A person is doubtful whose median answer is faster than this share of everybody's, or careless more often than this.
 _FAST = 1 / 3
@@ -326,7 +324,7 @@ def _entities(answers: Answers) -> Entities | None:
     belongs to a group of two or three. The same answers in random order show how many points would be two steps apart.
     A question counts if it is decided by two votes, where most are asked twice: wrong answers chain entities, too.
     """
-    if answers.n_similar <= _ENTITY_MIN:
+    if answers.n_similar <= ENTITIES:
         return None
     graph, _ = known_answers(answers)
     asked, question = number_questions(graph.ends, graph.n_points)
@@ -335,11 +333,11 @@ def _entities(answers: Answers) -> Entities | None:
     decided = (np.abs(vote) >= min(2, np.median(np.bincount(question)))) & ~np.isin(asked, graph.hubs()).any(axis=1)
     asked, same = asked[decided], vote[decided] > 0
     size = np.bincount(connect(asked[same], graph.n_points))
-    if (n_groups := int(np.sum(size > 1))) <= _ENTITY_MIN:
+    if (n_groups := int(np.sum(size > 1))) <= ENTITIES:
         return None
     random_order = np.random.default_rng(0).permutation(same)
     n_apart, n_expected = (_two_steps_apart(asked[kind], graph.n_points) for kind in (same, random_order))
-    if n_expected <= max(_ENTITY_MIN, _ENTITY_TIMES * n_apart):
+    if n_expected <= max(ENTITIES, _ENTITY_TIMES * n_apart):
         return None
     return Entities(
         n_similar=answers.n_similar,

@@ -37,6 +37,7 @@ from sdulearn.dependence import design_effect
 from sdulearn.errors import InputError, listed
 from sdulearn.metrics.accuracy import pair_accuracy
 from sdulearn.metrics.classes import Share, class_agreement
+from sdulearn.pairing import LEVEL
 from sdulearn.prior import ErrorRates, classes_by_answers, clopper_pearson, mean_error
 from sdulearn.types import Array, Count, Indices, Mask, Probability
 
@@ -46,8 +47,6 @@ EXAMPLES: Basis = "random questions"
 LABELS: Basis = "labels"
 Predictions: TypeAlias = Mapping[Any, Hashable] | ArrayLike
 
-# With two classes at least half of all random pairs are of one class: a smaller p-value means that there are more.
-_MORE_THAN_TWO = 0.001
 # Predictions that agree with answers little more often than by chance have no difference by equation (3).
 _MIN_SIGNAL = 0.1
 
@@ -265,9 +264,10 @@ class _Sample:
 
 def _more_than_two(graph: AnswerGraph) -> bool:
     """Return whether fewer pairs are of one class than with two classes."""
-    # Answers that share points are not independent: two points count as one answer at most.
+    # Answers that share points are not independent: two points count as one answer at most. With two classes at least
+    # half of all random pairs are of one class.
     n = min(graph.n_answers, int(np.count_nonzero(graph.degree)) // 2)
-    return binomtest(round(n * float(np.mean(graph.same > 0))), n, 0.5, "less").pvalue < _MORE_THAN_TWO
+    return binomtest(round(n * float(np.mean(graph.same > 0))), n, 0.5, "less").pvalue < LEVEL
 
 
 def _no_row_is_predicted(predicted: dict[str, str], ids: list[str]) -> InputError:
