@@ -338,10 +338,7 @@ class AnswerModel:
         by_annotator = self.by_annotator | {
             a: replace(self.by_annotator[a], value=value, low=low, high=high) for a, value, low, high in columns
         }
-        share = np.array([rate.n_answers for rate in by_annotator.values()]) / self.error_rate.n_answers
-        value, low, high = share @ [(rate.value, rate.low, rate.high) for rate in by_annotator.values()]
-        whole = replace(self.error_rate, value=float(value), low=float(low), high=float(high))
-        return replace(self, error_rate=whole, by_annotator=by_annotator)
+        return replace(self, error_rate=_mean_rate(list(by_annotator.values())), by_annotator=by_annotator)
 
     def crowd_of(self, graph: AnswerGraph) -> Crowd | None:
         """Return the crowd behind the rates where all these answers are from it, else None."""
@@ -468,7 +465,7 @@ def model_of_columns(annotators: Codes, rates: RateColumns, *careless: Array) ->
 
 
 def _mean_rate(rates: Sequence[Rate]) -> Rate:
-    """Return the rate of several kinds of answers together."""
+    """Return the rate of all answers together."""
     n = np.array([rate.n_answers for rate in rates])
     names = ("value", "low", "high", "careless", "same_when_careless")
     value, low, high, careless, same = (float(n @ [getattr(rate, name) for rate in rates] / n.sum()) for name in names)
