@@ -422,13 +422,15 @@ class AnswerGraph:
         return self._connected.side
 
     @property
+    def units(self) -> Indices:
+        """The cluster of each point, or the point itself if there are no clusters."""
+        return np.arange(self.n_points) if self.clusters is None else self.clusters
+
+    @property
     def within_cluster(self) -> Mask:
         """Whether the two points of each answer are in one cluster."""
-        if self.clusters is None:
-            return np.zeros(self.n_answers, dtype=bool)
-        first, second = self.clusters[self.ends].T
-        same: Mask = first == second
-        return same
+        first, second = self.units[self.ends].T
+        return np.asarray(first == second)
 
     @property
     def n_components(self) -> int:

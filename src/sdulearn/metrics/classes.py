@@ -156,8 +156,7 @@ def class_agreement(
     first, second = predicted[graph.ends].T
     agrees = (first == second) == (graph.same > 0)
     # Hubs are the same in further questions: they are not random.
-    unit = np.arange(graph.n_points) if graph.clusters is None else graph.clusters
-    ends = np.where(np.isin(graph.ends, graph.hubs()), -1, unit[graph.ends])
+    ends = np.where(np.isin(graph.ends, graph.hubs()), -1, graph.units[graph.ends])
     ends[:, 1] = np.where(graph.within_cluster, -1, ends[:, 1])
     most = len(np.unique(graph.ends[asked])) / 2 if spread > 1 else np.inf
     if graph.clusters is not None:
