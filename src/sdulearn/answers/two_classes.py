@@ -138,13 +138,11 @@ class TwoClassNetwork:
         """Iterate equation (2), as log((r + e^h) / (1 + r e^h)) with r = e^(d - a)."""
         n_edges = len(self.ends)
         source = self.ends[:, ::-1].T.ravel()
-        # Broadcasting along short rows takes ten times as long.
-        step = np.repeat(self._step, len(odds.T), axis=1)
         r = np.tile(np.exp(-np.clip(pull, -_STRONGEST, _STRONGEST)), (2, len(odds.T) // pull.shape[1]))
-        # Around cycles float32 makes a fit a third faster.
+        # Around cycles float32 makes a fit a third to a half faster.
         dtype = np.dtype(np.float32 if len(self.pivots) and tol >= ROUGH_TOL else np.float64)
         into = self._into.astype(dtype)
-        sent, odds, r, step = (array.astype(dtype) for array in (messages, odds, r, step))
+        sent, odds, r, step = (array.astype(dtype) for array in (messages, odds, r, self._step))
         for n_left in reversed(range(max_iter)):
             # What goes to one end comes from the other.
             cavity = np.take(odds + into @ sent, source, axis=0)
