@@ -42,7 +42,8 @@ from sdulearn.findings import (
     TooFewSimilar,
 )
 from sdulearn.metrics.accuracy import LEVEL, AccuracyEstimate
-from sdulearn.model_selection import PairKFold, number_of_folds
+from sdulearn.metrics.cross_validation import folds_over_points
+from sdulearn.model_selection import number_of_folds
 from sdulearn.pairing import LEVEL as PAIRING_LEVEL
 from sdulearn.pairing import judge_pairing
 from sdulearn.prior import PriorEstimate
@@ -262,7 +263,7 @@ def check_shared_points(graph: AnswerGraph, names: Sequence[str] | None = None) 
         n_independent=graph.n_independent,
         n_components=n_points - graph.n_independent,
         n_splits=n_splits,
-        n_cut=PairKFold(n_splits, random_state=1).n_cut(None, graph) if n_splits > 1 else 0,
+        n_cut=folds_over_points(ACCURACY_FOLDS, graph).n_cut(None, graph) if n_splits > 1 else 0,
     )
     hubs = graph.hubs()
     if not len(hubs):

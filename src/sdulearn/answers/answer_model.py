@@ -52,7 +52,7 @@ ErrorRateParameter: TypeAlias = "str | float | Mapping[int, float] | AnswerModel
 _QUESTIONS_A_POINT = 2.0
 _POINTS_A_CLASS = 3
 # To compare models of a crowd: share of the questions that is left out, and chains.
-LEFT_OUT = 0.2
+_LEFT_OUT = 0.2
 _QUICK_CHAINS = 4
 # The largest number of classes that is tried, numbers that are, and how many of these follow the best.
 MAX_CLASSES = 20
@@ -536,10 +536,15 @@ def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, l
     return replace(model, error_rate=total, table=draws.table if by_pair else None, crowd=crowd)
 
 
+def answers_left_in(graph: AnswerGraph) -> Mask:
+    """Return which answers to keep if some questions, drawn at random, are left out to compare models of a crowd."""
+    _, question = np.unique(graph.question, return_inverse=True)
+    return np.random.default_rng(0).random(len(question))[question] >= _LEFT_OUT
+
+
 def left_out_values(graph: AnswerGraph, n_classes: int, by_pair: bool, log_p: Array | None = None) -> Array:
     """Return log probabilities of questions left out at random, by draws from the others."""
-    _, question = np.unique(graph.question, return_inverse=True)
-    used = np.random.default_rng(0).random(len(question))[question] >= LEFT_OUT
+    used = answers_left_in(graph)
     sampler = CrowdSampler(
         graph, n_classes, by_pair=by_pair, used=used, log_p=log_p, n_chains=_QUICK_CHAINS, n_afresh=0
     )

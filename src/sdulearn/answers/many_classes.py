@@ -14,10 +14,10 @@ from scipy.sparse import csr_matrix
 from scipy.special import softmax
 
 from sdulearn.answers.answer_model import (
-    LEFT_OUT,
     MAX_CLASSES,
     AnswerModel,
     NumberOfClasses,
+    answers_left_in,
     is_behind,
     left_out_values,
     model_of_columns,
@@ -73,7 +73,7 @@ def find_groups(graph: AnswerGraph, used: Mask | None = None) -> Groups:
 def left_out_by_groups(graph: AnswerGraph) -> Array:
     """Return log probabilities of the questions that :func:`left_out_values` leaves out, by groups of the others."""
     _, question = np.unique(graph.question, return_inverse=True)
-    used = np.random.default_rng(0).random(len(question))[question] >= LEFT_OUT
+    used = answers_left_in(graph)
     groups = find_groups(graph, used)
     first, second = groups.group[graph.ends].T
     # Within a group, between two, and of a point whose group is too small to be a class.

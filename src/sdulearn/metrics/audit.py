@@ -38,7 +38,7 @@ from sdulearn.errors import InputError, listed
 from sdulearn.metrics.accuracy import pair_accuracy
 from sdulearn.metrics.classes import Share, class_agreement
 from sdulearn.pairing import LEVEL
-from sdulearn.prior import ErrorRates, classes_by_answers, clopper_pearson, mean_error
+from sdulearn.prior import ErrorRates, classes_by_answers, clopper_pearson, mean_error, without_errors
 from sdulearn.types import Array, Count, Indices, Mask, Probability
 
 Basis: TypeAlias = Literal["random pairs", "random questions", "labels"]
@@ -331,16 +331,10 @@ def _accuracy_of_hits(hits: _Hits, errors: list[float], n_classes: int, confiden
     least, most = int(hits.alone.sum()), int(hits.matched.sum())
     low, _ = clopper_pearson(least, n - least, confidence)
     _, high = clopper_pearson(most, n - most, confidence)
-    value = _without_errors((least + most) / (2 * n), errors[0], n_classes)
+    value = float(without_errors((least + most) / (2 * n), errors[0], n_classes))
     # With equation (2) the accuracy rises with the rate, if hits are more than chance.
-    ends = [[_without_errors(end, error, n_classes) for error in errors] for end in (low, high)]
+    ends = [[float(without_errors(end, error, n_classes)) for error in errors] for end in (low, high)]
     return Share(value, min(value, *ends[0]), max(value, *ends[1]), float(n))
-
-
-def _without_errors(share: float, error: float, n_classes: int) -> float:
-    """Solve equation (2)."""
-    other = error / (n_classes - 1)
-    return float(np.clip((share - other) / (1 - error - other), 0, 1))
 
 
 def _compare(
