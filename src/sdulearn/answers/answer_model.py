@@ -48,9 +48,10 @@ from sdulearn.types import Array, Codes, Count, Indices, Mask, Probability
 # "auto", one rate for all, one for each annotator, or an estimated model.
 ErrorRateParameter: TypeAlias = "str | float | Mapping[int, float] | AnswerModel"
 
-# A crowd has at least this many questions per point, and points per class.
+# A crowd has at least this many questions per point, and points per class: fewer may be a part of another class, or a
+# few wrong answers.
 _QUESTIONS_A_POINT = 2.0
-_POINTS_A_CLASS = 3
+POINTS_A_CLASS = 3
 # To compare models of a crowd: share of the questions that is left out, and chains.
 _LEFT_OUT = 0.2
 _QUICK_CHAINS = 4
@@ -501,7 +502,7 @@ def is_crowd(graph: AnswerGraph, n_classes: int = 2) -> bool:
     """Return whether answers contradict each other and most points are in several questions."""
     asked = int(np.count_nonzero(graph.degree))
     questions, _ = number_questions(graph.ends, graph.n_points)
-    enough = len(questions) >= _QUESTIONS_A_POINT * asked and asked >= _POINTS_A_CLASS * n_classes
+    enough = len(questions) >= _QUESTIONS_A_POINT * asked and asked >= POINTS_A_CLASS * n_classes
     contradictions = graph.contradictory if n_classes == 2 else graph.refuted
     return bool(enough and contradictions.any())
 
