@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
 from os import PathLike
@@ -334,14 +334,6 @@ ANSWER_CONSTRAINTS: dict[str, list[Any]] = {
 }
 # And their attributes in a file.
 ANSWER_FITTED: Mapping[str, Any] = {"n_classes_": Annotated[int, Between(2, 2**16)], "answer_model_": AnswerModel}
-
-
-def class_shares_given(prior: Sequence[float] | ArrayLike, n_classes: int) -> Array:
-    """Return given shares of K > 2 classes as an array, or raise an InputError."""
-    shares = np.asarray(prior, dtype=np.float64)
-    if shares.shape != (n_classes,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
-        raise InputError(f"`prior` must hold {n_classes} class shares above 0 of sum 1, or be None; got {prior!r}.")
-    return shares
 
 
 class OrderedClassifier(PairClassifier):

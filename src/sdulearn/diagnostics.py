@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.stats import binom, binomtest, norm
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.checks import AnswerChecks, check_answers, check_forced_choices, known_answers
+from sdulearn.answers.checks import ENTITIES, AnswerChecks, check_answers, check_forced_choices, known_answers
 from sdulearn.answers.graph import ENOUGH, AnswerGraph, connect, number_questions
 from sdulearn.answers.records import AUDIT, Answers, flip_rate
 from sdulearn.errors import InputError, shortened
@@ -42,7 +42,8 @@ from sdulearn.findings import (
     TooFewSimilar,
 )
 from sdulearn.metrics.accuracy import LEVEL, AccuracyEstimate
-from sdulearn.model_selection import PairKFold, number_of_folds
+from sdulearn.metrics.cross_validation import folds_over_points
+from sdulearn.model_selection import number_of_folds
 from sdulearn.pairing import LEVEL as PAIRING_LEVEL
 from sdulearn.pairing import judge_pairing
 from sdulearn.prior import PriorEstimate
@@ -59,10 +60,8 @@ ACCURACY_FOLDS = 10
 _NAMED = 5
 # Random pairs that imply more classes than this are hardly about classes that a model could learn.
 _MANY_CLASSES = 50
-# Entities: "similar" answers make more groups than this, and in random order would put so many pairs of points two
-# steps apart, at least twice as many as the answers as given. In 350 draws of 2 to 150 classes, up to a quarter of the
-# answers wrong, it was 1.4 times as many at most.
-_ENTITY_MIN = 100
+# Entities: in random order "similar" answers would put so many times as many pairs of points two steps apart. In 350
+# draws of 2 to 150 classes, up to a quarter of the answers wrong, it was 1.4 times as many at most.
 _ENTITY_TIMES = 2
 # A person is doubtful whose median answer is faster than this share of everybody's, or careless more often than this.
 _FAST = 1 / 3
@@ -264,7 +263,7 @@ def check_shared_points(graph: AnswerGraph, names: Sequence[str] | None = None) 
         n_independent=graph.n_independent,
         n_components=n_points - graph.n_independent,
         n_splits=n_splits,
-        n_cut=PairKFold(n_splits, random_state=1).n_cut(None, graph) if n_splits > 1 else 0,
+        n_cut=folds_over_points(ACCURACY_FOLDS, graph).n_cut(None, graph) if n_splits > 1 else 0,
     )
     hubs = graph.hubs()
     if not len(hubs):
@@ -326,7 +325,7 @@ def _entities(answers: Answers) -> Entities | None:
     belongs to a group of two or three. The same answers in random order show how many points would be two steps apart.
     A question counts if it is decided by two votes, where most are asked twice: wrong answers chain entities, too.
     """
-    if answers.n_similar <= _ENTITY_MIN:
+    if answers.n_similar <= ENTITIES:
         return None
     graph, _ = known_answers(answers)
     asked, question = number_questions(graph.ends, graph.n_points)
@@ -335,11 +334,11 @@ def _entities(answers: Answers) -> Entities | None:
     decided = (np.abs(vote) >= min(2, np.median(np.bincount(question)))) & ~np.isin(asked, graph.hubs()).any(axis=1)
     asked, same = asked[decided], vote[decided] > 0
     size = np.bincount(connect(asked[same], graph.n_points))
-    if (n_groups := int(np.sum(size > 1))) <= _ENTITY_MIN:
+    if (n_groups := int(np.sum(size > 1))) <= ENTITIES:
         return None
     random_order = np.random.default_rng(0).permutation(same)
     n_apart, n_expected = (_two_steps_apart(asked[kind], graph.n_points) for kind in (same, random_order))
-    if n_expected <= max(_ENTITY_MIN, _ENTITY_TIMES * n_apart):
+    if n_expected <= max(ENTITIES, _ENTITY_TIMES * n_apart):
         return None
     return Entities(
         n_similar=answers.n_similar,

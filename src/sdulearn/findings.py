@@ -166,13 +166,12 @@ def independent(n_independent: int, n: int) -> str:
 class UnreadableRows(Listing, severity="warning"):
     def __str__(self) -> str:
         remedy = "Correct these lines, or say what unusual words mean (`words`)."
-        return f"{count_of(self.count, 'row', 'rows')} could not be read. {remedy} {_SKIP}"
+        return f"{count_of(self.count, *_FAULTS['unreadable'])}. {remedy} {_SKIP}"
 
 
 class SelfPairs(Listing, severity="warning"):
     def __str__(self) -> str:
-        pairs = count_of(self.count, "answer compares a row", "answers compare a row")
-        return f"{pairs} with itself, which shows nothing. {_SKIP}"
+        return f"{count_of(self.count, *_FAULTS['self_pairs'])}, which shows nothing. {_SKIP}"
 
 
 class UnknownIds(Listing, severity="warning"):

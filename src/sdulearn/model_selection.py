@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.answers.likelihood import Likelihood
 from sdulearn.errors import InputError, UselessModelWarning, warn
-from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike, RandomState, Splitter
+from sdulearn.types import Array, Indices, Mask, MatrixLike, RandomState, Splitter
 
 # The fold of hubs: they cannot be held out, and are in every part.
 NO_FOLD = -1
@@ -145,38 +145,24 @@ class PairKFold:
                 need = f"{self.n_splits} folds need at least {self.n_splits} {name} pairs, but there are {count}"
                 remedy = "Lower `cv`, the number of folds" if count > 1 else "Choose an estimator without folds"
                 raise InputError(f"{need}. {remedy}, or add pairs.")
-        if graph.clusters is not None:
-            return self._fold_of_clusters(graph, graph.clusters, rng)
-        unit = fold_units(graph, self.n_splits)
-        fold = np.full(graph.n_points, NO_FOLD)
-        fold[unit >= 0] = self._fold_of_units(graph, unit, rng)[unit[unit >= 0]]
-        _share_answers(fold, graph.ends, self.n_splits)
-        alone = np.flatnonzero(graph.degree == 0)
-        fold[alone] = self._deal(len(alone), rng)
-        return fold
-
-    def _fold_of_clusters(self, graph: AnswerGraph, cluster: Codes, rng: np.random.RandomState) -> Indices:
-        """Return the fold of every point; one for each cluster, none for a cluster with a hub."""
-        free = free_clusters(graph)
-        if len(free) < self.n_splits:
+        if graph.clusters is not None and (n_free := len(free_clusters(graph))) < self.n_splits:
             raise InputError(
-                f"{self.n_splits} folds need answers about at least {self.n_splits} groups, but there are {len(free)}. "
+                f"{self.n_splits} folds need answers about at least {self.n_splits} groups, but there are {n_free}. "
                 "Lower `cv`, the number of folds, or ask about rows of more groups."
             )
         unit = fold_units(graph, self.n_splits)
         fold_of_unit = self._fold_of_units(graph, unit, rng)
-        for empty in np.setdiff1d(np.arange(self.n_splits), fold_of_unit):
-            # No unit is larger than a fold, so there are enough of them.
-            fullest = np.bincount(fold_of_unit, minlength=self.n_splits).argmax()
-            fold_of_unit[np.flatnonzero(fold_of_unit == fullest)[-1]] = empty
+        if graph.clusters is not None:
+            _share_units(fold_of_unit, self.n_splits)
         fold = np.full(graph.n_points, NO_FOLD)
         fold[unit >= 0] = fold_of_unit[unit[unit >= 0]]
-        unasked = np.setdiff1d(cluster, cluster[graph.degree > 0])
-        fold_of_cluster = np.full(cluster.max() + 1, NO_FOLD)
-        fold_of_cluster[unasked] = self._deal(len(unasked), rng)
-        alone = np.isin(cluster, unasked)
-        fold[alone] = fold_of_cluster[cluster[alone]]
-        return fold
+        if graph.clusters is None:
+            _share_answers(fold, graph.ends, self.n_splits)
+        units = graph.units
+        unasked = np.setdiff1d(units, units[graph.degree > 0])
+        dealt = np.full(int(units.max(initial=-1)) + 1, NO_FOLD)
+        dealt[unasked] = self._deal(len(unasked), rng)
+        return np.where(dealt[units] == NO_FOLD, fold, dealt[units])
 
     def _fold_of_units(self, graph: AnswerGraph, unit: Indices, rng: np.random.RandomState) -> Indices:
         """Deal single answers by kind, larger units to the fold with the fewest of their kinds."""
@@ -215,15 +201,14 @@ class PairKFold:
 
 def free_clusters(graph: AnswerGraph) -> Indices:
     """Return the clusters, or points, that are in answers and can be held out: none of their points is a hub."""
-    cluster = np.arange(graph.n_points) if graph.clusters is None else graph.clusters
-    return np.setdiff1d(cluster[graph.degree > 0], cluster[graph.hubs()])
+    return np.setdiff1d(graph.units[graph.degree > 0], graph.units[graph.hubs()])
 
 
 def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
     """Return the unit of each point, which stays in one fold; -1 for hubs, their clusters and unasked points."""
     # A unit is a component of the answers between nodes, points that are not hubs or clusters without one; a large one
     # is cut.
-    node = np.arange(graph.n_points) if graph.clusters is None else graph.clusters
+    node = graph.units
     free = np.isin(node, free_clusters(graph))
     nodes = np.unique(node[free])
     between = node[graph.ends[free[graph.ends].all(axis=1)]]
@@ -249,6 +234,13 @@ def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
         unit_of_node[order] = np.where(piece == 0, big, n_units + piece - 1)
         n_units += int(piece.max())
     return np.where(free, unit_of_node[node], -1)
+
+
+def _share_units(fold_of_unit: Indices, n_splits: int) -> None:
+    """Give each fold without a unit one from the fullest; no unit is larger than a fold, so there are enough."""
+    for empty in np.setdiff1d(np.arange(n_splits), fold_of_unit):
+        fullest = np.bincount(fold_of_unit, minlength=n_splits).argmax()
+        fold_of_unit[np.flatnonzero(fold_of_unit == fullest)[-1]] = empty
 
 
 def _share_answers(fold: Indices, ends: Indices, n_splits: int) -> None:

@@ -18,10 +18,10 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import rankdata
 
-from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.graph import ENOUGH, AnswerGraph
 from sdulearn.types import Array, Indices, MatrixLike, Rows
 
-# One false alarm in a thousand tables; the smaller of two p-values counts twice.
+# The level of tests with grave consequences: one false alarm in a thousand tables.
 LEVEL = 0.001
 # The first permutations clear nearly all tables of random pairs; the others settle the rest.
 _FIRST, _ALL = 99, 3999
@@ -29,8 +29,6 @@ _CLEAR = 0.02
 # A sample of the answers and of the columns of a large table shows as much, in a second.
 _MAX_ANSWERS = 500
 _MAX_COLUMNS = 200
-# With fewer answers nothing can be told at this level.
-_MIN_ANSWERS = 8
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ def judge_pairing(X: Rows, ends: Indices) -> Pairing:
     ranks -= ranks.mean(axis=0)
     scale = np.sqrt(np.mean(ranks**2, axis=0))
     columns, ranks = columns[scale > 0], ranks[:, scale > 0] / scale[scale > 0]
-    if len(ends) < _MIN_ANSWERS or not len(columns):
+    if len(ends) < ENOUGH or not len(columns):
         return Pairing(1.0, columns, np.zeros(len(columns)))
 
     def strengths(order: Indices) -> tuple[Array, Array]:
@@ -88,6 +86,7 @@ def judge_pairing(X: Rows, ends: Indices) -> Pairing:
         as_strong += strengths(rng.permutation(len(points)))[1] >= observed
         if n == _FIRST and (1 + as_strong).min() / (1 + n) > _CLEAR:
             break
+    # The smaller of two p-values counts twice.
     p_value = min(2 * float((1 + as_strong).min()) / (1 + n), 1.0)
     alike = np.argsort(-np.abs(correlations), kind="stable")
     return Pairing(p_value, columns[alike], correlations[alike])

@@ -404,7 +404,7 @@ def share_in_class(
         chances = classes_by_answers(graph, model)[counted]
         return share_of(chances, (classes[counted] > 0).astype(np.intp), confidence, spread)
     # In this graph class +1 are the points that are in these classes.
-    in_class = graph.with_values(same=graph.same * classes[graph.ends].prod(axis=1), labels=graph.labels * classes)
+    in_class = replace(graph, same=graph.same * classes[graph.ends].prod(axis=1), labels=graph.labels * classes)
     return profile(in_class, confidence, model, spread, counted)
 
 
@@ -564,9 +564,15 @@ def share_of(
     by_chance = e / (chances.shape[1] - 1)
     share = min(float(hits.mean()) + gain * (1 - e - by_chance), 1.0)
     ends = np.array(clopper_pearson(share * n, (1 - share) * n, confidence))
-    low, high = np.clip((ends - by_chance) / (1 - e - by_chance), 0, 1).tolist()
+    low, high = without_errors(ends, e, chances.shape[1]).tolist()
     value = min(_likeliest_share(chances, wanted) + gain, 1.0) if e > 0 else share
     return value, min(low, value), max(high, value)
+
+
+def without_errors(hits: Array | float, error: float, n_classes: int) -> Array:
+    """Return the share a of right predictions by that of hits: ``a (1 - e) + (1 - a) e / (K - 1)``."""
+    by_chance = error / (n_classes - 1)
+    return np.clip((hits - by_chance) / (1 - error - by_chance), 0, 1)
 
 
 def _likeliest_share(chances: Array, wanted: Indices) -> float:

@@ -8,11 +8,11 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from sdulearn.answers.y import D, S, pair_checksum, source_totals, sources
+from sdulearn.answers.y import LARGEST_NUMBER, D, S, pair_checksum, source_totals, sources
 from sdulearn.errors import InputError
 from sdulearn.losses import TrainingLoss
 from sdulearn.risks import Mixture, even_and_linear, unit_weights
-from sdulearn.solvers.linalg import LARGEST_NUMBER, row_pieces, weighted_gram
+from sdulearn.solvers.linalg import row_pieces, weighted_gram
 from sdulearn.solvers.problem import ridge_of
 from sdulearn.solvers.squared import MomentProblem
 from sdulearn.types import Array, Codes, Indices, Rows

@@ -23,7 +23,7 @@ from tests.reference import N_POINTS, RINGS, draw_answers, draw_crowd, random_an
 def problem_of(X, graph, n_classes=2, rates=0.0, prior=None):
     points = TrainingPoints(X[graph.row_point], graph)
     likelihood = AnswerModel.given(rates, points.graph).likelihood(points.graph, n_classes)
-    return Problem(points, likelihood, PriorPull.of(prior, 3.0, len(points.unlabeled)))
+    return Problem(points, likelihood, PriorPull.of(prior, 3.0, len(points.unlabeled), likelihood.n_classes))
 
 
 def draw_problem(n_classes, rates=0.1):
@@ -77,7 +77,7 @@ def test_the_objective_is_the_mean_loss_the_penalty_and_the_pull_and_its_gradien
             numeric = approx_fprime(W[:, b], lambda w, at=at: at(w[:, None])[0][0])
             np.testing.assert_allclose(gradients[:, b], numeric, atol=2e-5)
     # Without prior, strength or unlabeled points nothing is pulled.
-    assert PriorPull.of(None, 3.0, 1) is PriorPull.of(0.7, 0.0, 1) is PriorPull.of(0.7, 3.0, 0) is None
+    assert PriorPull.of(None, 3.0, 1, 2) is PriorPull.of(0.7, 0.0, 1, 2) is PriorPull.of(0.7, 3.0, 0, 2) is None
 
 
 @pytest.mark.parametrize("power", [0, 0.5, 1, 2])

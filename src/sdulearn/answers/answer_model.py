@@ -48,11 +48,12 @@ from sdulearn.types import Array, Codes, Count, Indices, Mask, Probability
 # "auto", one rate for all, one for each annotator, or an estimated model.
 ErrorRateParameter: TypeAlias = "str | float | Mapping[int, float] | AnswerModel"
 
-# A crowd has at least this many questions per point, and points per class.
+# A crowd has at least this many questions per point, and points per class: fewer may be a part of another class, or a
+# few wrong answers.
 _QUESTIONS_A_POINT = 2.0
-_POINTS_A_CLASS = 3
+POINTS_A_CLASS = 3
 # To compare models of a crowd: share of the questions that is left out, and chains.
-LEFT_OUT = 0.2
+_LEFT_OUT = 0.2
 _QUICK_CHAINS = 4
 # The largest number of classes that is tried, numbers that are, and how many of these follow the best.
 MAX_CLASSES = 20
@@ -338,10 +339,7 @@ class AnswerModel:
         by_annotator = self.by_annotator | {
             a: replace(self.by_annotator[a], value=value, low=low, high=high) for a, value, low, high in columns
         }
-        share = np.array([rate.n_answers for rate in by_annotator.values()]) / self.error_rate.n_answers
-        value, low, high = share @ [(rate.value, rate.low, rate.high) for rate in by_annotator.values()]
-        whole = replace(self.error_rate, value=float(value), low=float(low), high=float(high))
-        return replace(self, error_rate=whole, by_annotator=by_annotator)
+        return replace(self, error_rate=_mean_rate(list(by_annotator.values())), by_annotator=by_annotator)
 
     def crowd_of(self, graph: AnswerGraph) -> Crowd | None:
         """Return the crowd behind the rates where all these answers are from it, else None."""
@@ -468,7 +466,7 @@ def model_of_columns(annotators: Codes, rates: RateColumns, *careless: Array) ->
 
 
 def _mean_rate(rates: Sequence[Rate]) -> Rate:
-    """Return the rate of several kinds of answers together."""
+    """Return the rate of all answers together."""
     n = np.array([rate.n_answers for rate in rates])
     names = ("value", "low", "high", "careless", "same_when_careless")
     value, low, high, careless, same = (float(n @ [getattr(rate, name) for rate in rates] / n.sum()) for name in names)
@@ -504,7 +502,7 @@ def is_crowd(graph: AnswerGraph, n_classes: int = 2) -> bool:
     """Return whether answers contradict each other and most points are in several questions."""
     asked = int(np.count_nonzero(graph.degree))
     questions, _ = number_questions(graph.ends, graph.n_points)
-    enough = len(questions) >= _QUESTIONS_A_POINT * asked and asked >= _POINTS_A_CLASS * n_classes
+    enough = len(questions) >= _QUESTIONS_A_POINT * asked and asked >= POINTS_A_CLASS * n_classes
     contradictions = graph.contradictory if n_classes == 2 else graph.refuted
     return bool(enough and contradictions.any())
 
@@ -539,10 +537,15 @@ def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, l
     return replace(model, error_rate=total, table=draws.table if by_pair else None, crowd=crowd)
 
 
+def answers_left_in(graph: AnswerGraph) -> Mask:
+    """Return which answers to keep if some questions, drawn at random, are left out to compare models of a crowd."""
+    _, question = np.unique(graph.question, return_inverse=True)
+    return np.random.default_rng(0).random(len(question))[question] >= _LEFT_OUT
+
+
 def left_out_values(graph: AnswerGraph, n_classes: int, by_pair: bool, log_p: Array | None = None) -> Array:
     """Return log probabilities of questions left out at random, by draws from the others."""
-    _, question = np.unique(graph.question, return_inverse=True)
-    used = np.random.default_rng(0).random(len(question))[question] >= LEFT_OUT
+    used = answers_left_in(graph)
     sampler = CrowdSampler(
         graph, n_classes, by_pair=by_pair, used=used, log_p=log_p, n_chains=_QUICK_CHAINS, n_afresh=0
     )
@@ -560,7 +563,7 @@ def larger_share(graph: AnswerGraph, confidence: float) -> Array:
 
 
 class NumberOfClasses(NamedTuple):
-    """How many classes a crowd's answers show, with the fewest and the most that may be."""
+    """How many classes answers show, with the fewest and the most that may be."""
 
     value: int
     low: int

@@ -39,10 +39,8 @@ EXPLAINED = 20
 _LEAST = 2 / 3
 # The first point of a new class may be in an old one with this probability times (classes so far) / K.
 _DOUBT = 0.1
-# More groups of two or three points are entities.
-_ENTITIES = 100
-# Between the shares of "same" among random pairs of two and of three classes of equal size.
-_SAME_OF_TWO = 5 / 12
+# More groups of two or three points than this are entities.
+ENTITIES = 100
 
 
 @dataclass(frozen=True)
@@ -414,15 +412,16 @@ def count_classes(graph: AnswerGraph) -> NumberOfClasses:
     """Return the number of classes that predicts left-out answers best, or the fewest possible."""
     if is_crowd(graph, 3):
         return number_of_classes(graph)
-    # Where no number explains all: two, if more answers are "same" than with three equal classes.
-    two = graph.refuted.any() and np.mean(graph.same > 0) > _SAME_OF_TWO
+    # Where no number explains all: two, if the share of "same" is nearer to that of random pairs of two equal classes
+    # than of three.
+    two = graph.refuted.any() and np.mean(graph.same > 0) > (1 / 2 + 1 / 3) / 2
     value = 2 if two else least_classes(graph, graph.same != 0)
     return NumberOfClasses(value, value, value)
 
 
 def class_number(number: NumberOfClasses) -> list[Finding]:
     """Report the interval of a number of classes that the answers leave open."""
-    if number.are_entities and number.high > _ENTITIES:
+    if number.are_entities and number.high > ENTITIES:
         return [EntityGroups(low=number.low, high=number.high)]
     if number.low == number.high:
         return []
@@ -439,6 +438,6 @@ def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> 
         new = chances[:, k:].sum(axis=1)
         first = first_by(graph.component, -graph.degree, -new.round(3))
         first = first[(graph.degree[first] > 0) & (new[first] > 1 - 1e-9 - _DOUBT * k / n_classes)]
-        graph = graph.with_values(labels=np.where(np.isin(np.arange(graph.n_points), first), code, graph.labels))
+        graph = replace(graph, labels=np.where(np.isin(np.arange(graph.n_points), first), code, graph.labels))
         chances = model.factor_graph(graph, n_classes).propagate(tol=ROUGH_TOL).posteriors
     return chances

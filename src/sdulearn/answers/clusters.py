@@ -118,14 +118,7 @@ def group_points(ends: Indices, same: Mask, weights: Array, n_points: int) -> tu
     return group, odds
 
 
-def merge_to(group: Indices, ends: Indices, odds: Array, n_groups: int) -> Indices:
-    """Merge groups with the largest odds until so many are left, and at last small ones that no answer joins."""
-    merged = _merged(group[ends], odds, int(group.max()) + 1, -np.inf, n_groups)[group]
-    size = np.bincount(merged)
-    return np.argsort(np.argsort(-size, kind="stable"))[merged] % n_groups
-
-
-def _merged(ends: Indices, odds: Array, n: int, least: float, n_left: int = 1) -> Indices:
+def _merged(ends: Indices, odds: Array, n: int, least: float) -> Indices:
     """Merge the two of n groups with the largest sum of odds, again and again, while it is above ``least``."""
     joined: list[dict[int, float]] = [{} for _ in range(n)]
     for (a, b), value in zip(ends.tolist(), odds.tolist(), strict=True):
@@ -134,8 +127,7 @@ def _merged(ends: Indices, odds: Array, n: int, least: float, n_left: int = 1) -
     heap = [(-x, a, b) for a in range(n) for b, x in joined[a].items() if a < b and x > least]
     heapq.heapify(heap)
     members: list[list[int]] = [[k] for k in range(n)]
-    left = n
-    while heap and left > n_left:
+    while heap:
         value, a, b = heapq.heappop(heap)
         # Sums that have changed since then are further down.
         if joined[a].get(b) != -value:
@@ -144,7 +136,6 @@ def _merged(ends: Indices, odds: Array, n: int, least: float, n_left: int = 1) -
             a, b = b, a
         members[a] += members[b]
         members[b] = []
-        left -= 1
         del joined[a][b]
         for c, x in joined[b].items():
             if c != a:

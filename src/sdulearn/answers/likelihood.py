@@ -35,7 +35,7 @@ References
 
 from __future__ import annotations
 
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -250,25 +250,10 @@ class _CertainSides:
     def terms(self, Z: Array, exact: bool) -> tuple[Array, Array]:
         Z = Z[:, 0]
         u = self._signed @ Z
-        T, E = tanh_half(Z)
-        T_u, E_u = tanh_half(u)
-        size_u = np.abs(u) / 2 + np.log(E_u)
-        size_u[self.labelled] = u[self.labelled] / 2
-        T_u[self.labelled] = 1.0
-        slopes = (self.side[:, None] * T_u[self.component] - T) / 2
-        return size_u - self._sum @ (np.abs(Z) / 2 + np.log(E)), slopes[:, None]
-
-
-def tanh_half(Z: Array) -> tuple[Array, Array]:
-    """Return ``tanh(Z / 2)`` and ``1 + exp(-|Z|)`` from one exponential."""
-    # In place: with many rows, allocation costs more than the arithmetic.
-    e = np.abs(Z)
-    np.negative(e, out=e)
-    np.exp(e, out=e)
-    E = e + 1
-    np.subtract(1, e, out=e)
-    e /= E
-    return np.copysign(e, Z, out=e), E
+        known = self.labelled[:, None]
+        slope_u = np.where(known, 1.0, np.tanh(u / 2))
+        slopes = (self.side[:, None] * slope_u[self.component] - np.tanh(Z / 2)) / 2
+        return np.where(known, u / 2, log_cosh(u)) - self._sum @ log_cosh(Z), slopes[:, None]
 
 
 class _WrongAnswers:
@@ -346,7 +331,7 @@ class _Groups:
         first, second = (q[end] for end in self.edges.T)
         a, b = (np.exp(factor)[:, None] for factor in (self.agree, self.differ))
         both = first * second
-        same = _sum_classes(both)
+        same = both.sum(axis=1)
         chance = a * same + b * (1 - same)
         safe = np.maximum(chance, _UNLIKELY)
         slope = ((a - b) / safe)[:, None]
@@ -377,16 +362,11 @@ def _added(matrix: sparse.csr_matrix, values: Array) -> Array:
     return np.asarray(matrix @ values.reshape(len(values), -1)).reshape(-1, *values.shape[1:])
 
 
-def _sum_classes(values: Array) -> Array:
-    """Return the sum over the second axis, class by class: the axis is short."""
-    return reduce(np.add, values.swapaxes(0, 1))
-
-
 def _normalise(log_t: Array) -> tuple[Array, Array]:
     """Return the log of the sum over classes, and the shares; ``log_t`` becomes their log."""
-    log_t -= (peak := reduce(np.maximum, log_t.swapaxes(0, 1)))[:, None]
+    log_t -= (peak := log_t.max(axis=1))[:, None]
     share = np.exp(log_t)
-    total = _sum_classes(share)
+    total = share.sum(axis=1)
     share /= total[:, None]
     log_total = np.log(total)
     log_t -= log_total[:, None]

@@ -14,10 +14,11 @@ from scipy.sparse import csr_matrix
 from scipy.special import softmax
 
 from sdulearn.answers.answer_model import (
-    LEFT_OUT,
     MAX_CLASSES,
+    POINTS_A_CLASS,
     AnswerModel,
     NumberOfClasses,
+    answers_left_in,
     is_behind,
     left_out_values,
     model_of_columns,
@@ -28,8 +29,6 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.rates import HIGHEST, LOWEST, PRIOR_ANSWERS, PRIOR_RATE, RateColumns, beta_ends
 from sdulearn.types import Array, Indices, Mask
 
-# A group of fewer points may be a part of another, or a few wrong answers.
-_LEAST_POINTS = 3
 # The fewest groups with this share of the points are the fewest classes.
 _MOST_POINTS = 0.7
 # Groups are out of question if the sampler is better by so many standard errors.
@@ -48,7 +47,7 @@ class Groups(NamedTuple):
     @property
     def number(self) -> tuple[int, int, int]:
         """Number of groups with three points or more, the fewest that hold most points, and a few more than all."""
-        value = int(np.sum(self.sizes >= _LEAST_POINTS))
+        value = int(np.sum(self.sizes >= POINTS_A_CLASS))
         low = int(np.searchsorted(np.cumsum(self.sizes), _MOST_POINTS * self.sizes.sum())) + 1
         return max(value, low), low, int(np.ceil(_SLACK * len(self.sizes)))
 
@@ -56,7 +55,7 @@ class Groups(NamedTuple):
     def are_entities(self) -> bool:
         """Whether half of the points that have any other are in groups of three or fewer."""
         shared = self.sizes[self.sizes > 1]
-        return len(shared) > 0 and bool(shared[shared <= _LEAST_POINTS].sum() * 2 >= shared.sum())
+        return len(shared) > 0 and bool(shared[shared <= POINTS_A_CLASS].sum() * 2 >= shared.sum())
 
 
 def find_groups(graph: AnswerGraph, used: Mask | None = None) -> Groups:
@@ -73,11 +72,11 @@ def find_groups(graph: AnswerGraph, used: Mask | None = None) -> Groups:
 def left_out_by_groups(graph: AnswerGraph) -> Array:
     """Return log probabilities of the questions that :func:`left_out_values` leaves out, by groups of the others."""
     _, question = np.unique(graph.question, return_inverse=True)
-    used = np.random.default_rng(0).random(len(question))[question] >= LEFT_OUT
+    used = answers_left_in(graph)
     groups = find_groups(graph, used)
     first, second = groups.group[graph.ends].T
     # Within a group, between two, and of a point whose group is too small to be a class.
-    small = np.append(groups.sizes, np.zeros(graph.n_points))[groups.group] < _LEAST_POINTS
+    small = np.append(groups.sizes, np.zeros(graph.n_points))[groups.group] < POINTS_A_CLASS
     kind = np.where(first == second, 0, 1 + small[graph.ends].any(axis=1))
     # Each half of the answers left out is predicted as the other half turned out.
     half = np.random.default_rng(1).random(question.max(initial=-1) + 1)[question] < 0.5

@@ -220,15 +220,15 @@ class Network:
         self.ends = ends
         self.agree = agree
         self.differ = differ
-        self.component = connect(ends, n_groups)
-        on_tree = edges_on_trees(ends, self.component)
+        component = connect(ends, n_groups)
+        on_tree = edges_on_trees(ends, component)
         self.loopy = np.flatnonzero(~on_tree)
-        self._order_trees(np.flatnonzero(on_tree))
+        self._order_trees(np.flatnonzero(on_tree), component)
 
-    def _order_trees(self, edges: Indices) -> None:
+    def _order_trees(self, edges: Indices, component: Indices) -> None:
         """Sort edges of trees by level from the root, and by parent within a level."""
-        n_groups = len(self.component)
-        roots = np.unique(self.component, return_index=True)[1]
+        n_groups = len(component)
+        roots = np.unique(component, return_index=True)[1]
         # An extra node, joined to the root of every tree, turns the forest into one tree.
         start = np.r_[self.ends[edges, 0], roots]
         stop = np.r_[self.ends[edges, 1], np.full(len(roots), n_groups)]
@@ -290,24 +290,17 @@ class Network:
     def _flood(self, log_t: Array, max_iter: int, tol: float) -> Array:
         """Return converged messages (2, n_loopy, ..., n_classes) to both ends of edges on cycles."""
         messages = np.zeros((2, len(self.loopy), *log_t.shape[1:]))
-        moving = np.arange(len(self.loopy))
+        ends = self.ends[self.loopy]
+        factors = self.agree[self.loopy], self.differ[self.loopy]
         for _ in range(max_iter):
-            edges = self.loopy[moving]
-            factors = self.agree[edges], self.differ[edges]
-            old = messages[:, moving]
-            first, second = _cavities(self.ends[edges], log_t, old)
+            old = messages
+            first, second = _cavities(ends, log_t, old)
             fresh = np.stack([message(second, *factors), message(first, *factors)])
+            messages = (1 - DAMPING) * fresh + DAMPING * old
             with np.errstate(invalid="ignore"):
                 # Minus infinity twice is no change.
-                moves = (np.abs(fresh - old) > tol).any(axis=(0, *range(2, old.ndim)))
-            messages[:, moving] = (1 - DAMPING) * fresh + DAMPING * old
-            # Drop components that have converged, once they hold half of the edges.
-            component = self.component[self.ends[edges, 0]]
-            converged = np.bincount(component, moves)[component] == 0
-            if 2 * converged.sum() >= len(converged):
-                moving = moving[~converged]
-            if not len(moving):
-                break
+                if not (np.abs(fresh - old) > tol).any():
+                    break
         return messages
 
 

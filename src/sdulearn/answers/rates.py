@@ -65,8 +65,8 @@ from sdulearn.answers.propagate import ROUGH_TOL, FactorGraph, Propagation, care
 from sdulearn.answers.two_classes import CERTAIN, TwoClassNetwork
 from sdulearn.types import Array, Codes, Mask
 
-# The prior: one wrong answer in fifty, with the weight of 30 answers. One contradiction among few
-# answers leaves the rate of a single annotator at 5%.
+# The prior: one wrong answer in fifty, with the weight of 30 answers; a stated certainty has that weight, too. One
+# contradiction among few answers leaves the rate of a single annotator at 5%.
 PRIOR_RATE = 0.02
 PRIOR_ANSWERS = 30.0
 # Values of m in equation (2) and their prior chances: the first is the likeliest until there are
@@ -104,8 +104,6 @@ _FIRST_RATES = np.array([PRIOR_RATE, 0.25])
 # Certainties: the largest that is believed, steps of EM, and alpha and beta in equation (6).
 _SUREST = 0.99
 _SOFT_ITER = 30
-# What a level of certainty states counts as so many answers.
-_OF_LEVEL = 30.0
 _ALPHA, _BETA = (grid.ravel() for grid in np.meshgrid(np.linspace(-3, 3, 25), np.linspace(0, 2, 17)))
 
 
@@ -545,8 +543,8 @@ def calibrated_rates(graph: AnswerGraph, person: Codes, stated: Array, n_classes
     for _ in range(_SOFT_ITER):
         right = propagated(checked, errors[part], n_classes).right
         n_right, n_wrong = (sum_by(part, share, len(stated)) for share in (right, 1 - right))
-        n_of_level = _OF_LEVEL + np.bincount(level, n_right + n_wrong)
-        known = logit((_OF_LEVEL * stated + np.bincount(level, n_right)[level]) / n_of_level[level])
+        n_of_level = PRIOR_ANSWERS + np.bincount(level, n_right + n_wrong)
+        known = logit((PRIOR_ANSWERS * stated + np.bincount(level, n_right)[level]) / n_of_level[level])
         z = np.outer(_ALPHA, np.ones(len(stated))) + np.outer(_BETA, known)
         of_part = (n_right * log_expit(z) + n_wrong * log_expit(-z)).T
         chance = softmax(sum_by(person, of_part, int(person.max()) + 1) + prior, axis=1)

@@ -138,14 +138,11 @@ class TwoClassNetwork:
         """Iterate equation (2), as log((r + e^h) / (1 + r e^h)) with r = e^(d - a)."""
         n_edges = len(self.ends)
         source = self.ends[:, ::-1].T.ravel()
-        # Broadcasting along short rows takes ten times as long.
-        step = np.repeat(self._step, len(odds.T), axis=1)
         r = np.tile(np.exp(-np.clip(pull, -_STRONGEST, _STRONGEST)), (2, len(odds.T) // pull.shape[1]))
-        # Around cycles float32 makes a fit a third faster.
+        # Around cycles float32 makes a fit a third to a half faster.
         dtype = np.dtype(np.float32 if len(self.pivots) and tol >= ROUGH_TOL else np.float64)
         into = self._into.astype(dtype)
-        sent, odds, r, step = (array.astype(dtype) for array in (messages, odds, r, step))
-        live = np.arange(len(odds.T))
+        sent, odds, r, step = (array.astype(dtype) for array in (messages, odds, r, self._step))
         for n_left in reversed(range(max_iter)):
             # What goes to one end comes from the other.
             cavity = np.take(odds + into @ sent, source, axis=0)
@@ -161,14 +158,9 @@ class TwoClassNetwork:
             sent += np.multiply(change, step, out=below)
             if n_left % _LOOK:
                 continue
-            moving = np.flatnonzero(np.abs(change, out=change).max(axis=0, initial=0.0) > tol)
-            if not len(moving):
+            if np.abs(change, out=change).max(initial=0.0) <= tol:
                 break
-            if 5 * len(moving) <= 4 * len(live):
-                messages[:, live] = sent
-                live = live[moving]
-                sent, odds, r, step = (array[:, moving] for array in (sent, odds, r, step))
-        messages[:, live] = sent
+        messages[:] = sent
 
 
 def _mixed(share: Array, copies: Array) -> Array:

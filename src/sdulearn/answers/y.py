@@ -26,9 +26,9 @@ UNSURE = 0
 COLUMNS = ("answer", "point", "annotator", "label", "question")
 # Sources of rows, in the paper's letters: ends of similar pairs, of dissimilar pairs, unlabeled rows.
 S, D, U = range(3)
-# Between these, squares of weights neither overflow nor vanish.
-_SMALLEST_WEIGHT = 1e-50
-_LARGEST_WEIGHT = 1e50
+# Up to here the square of a mean of squares does not overflow, with room for the number of rows; weights are no smaller
+# than its inverse.
+LARGEST_NUMBER = 1e50
 
 # Labels 0 are a class where at least this many answers about two of them, and about one, say so with this share: with
 # three classes of which most points are unlabeled, a third of the answers about two unlabeled points is "same".
@@ -77,7 +77,7 @@ def check_weights(weights: ArrayLike, size: int, name: str) -> Array:
     if not (np.isfinite(values) & (values >= 0)).all():
         raise InputError(f"`{name}` must be finite and not negative. Weight 0 leaves a row or an answer out.")
     positive = values[values > 0]
-    if positive.size and not (positive.min() >= _SMALLEST_WEIGHT and positive.max() <= _LARGEST_WEIGHT):
+    if positive.size and not (positive.min() >= 1 / LARGEST_NUMBER and positive.max() <= LARGEST_NUMBER):
         raise InputError(
             f"`{name}` holds weights from {positive.min():g} to {positive.max():g}, too small or too large. Only their "
             "ratios matter: divide all by the largest."

@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.likelihood import Likelihood
-from sdulearn.base import class_shares_given
 from sdulearn.errors import InputError
 from sdulearn.joint.data import PriorPull
 from sdulearn.types import Array, Indices
@@ -40,10 +39,8 @@ class Pull(NamedTuple):
     @classmethod
     def of(cls, graph: AnswerGraph, prior: float | ArrayLike | None, strength: float, n_classes: int) -> Pull | None:
         """Return the pull to P(y = +1) or to class shares; None without these or without unlabeled points."""
-        if prior is not None and n_classes > 2:
-            prior = class_shares_given(prior, n_classes)
         weight = graph.point_weights[graph.unlabeled]
-        divergence = PriorPull.of(prior, strength, len(weight))
+        divergence = PriorPull.of(prior, strength, len(weight), n_classes)
         return None if divergence is None else cls(graph.unlabeled, weight / weight.sum(), divergence)
 
 

@@ -161,13 +161,17 @@ class PriorPull(NamedTuple):
     strength: float
 
     @classmethod
-    def of(cls, prior: float | ArrayLike | None, strength: float, n_unlabeled: int) -> PriorPull | None:
-        """Return the pull to P(y = +1) or class shares; None where there is nothing to pull."""
-        if prior is None or not strength or not n_unlabeled:
+    def of(cls, prior: float | ArrayLike | None, strength: float, n_unlabeled: int, n_classes: int) -> PriorPull | None:
+        """Return the pull to P(y = +1) or to the shares of K > 2 classes; None where there is nothing to pull."""
+        if prior is None:
             return None
         p = np.asarray(prior, dtype=np.float64)
-        shares = p if p.ndim else np.stack([1 - p, p])
-        return cls(shares / shares.sum(), strength)
+        shares = np.stack([1 - p, p]) if n_classes == 2 else p
+        if shares.shape != (n_classes,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
+            shares_wanted = f"hold {n_classes} class shares above 0 of sum 1"
+            wanted = "be P(y = +1), between 0 and 1" if n_classes == 2 else shares_wanted
+            raise InputError(f"`prior` must {wanted}, or be None; got {prior!r}.")
+        return cls(shares / shares.sum(), strength) if strength and n_unlabeled else None
 
     def terms(self, p: Array, share: Array) -> tuple[Array, Array]:
         """Return the value (B,), and its slope (n_unlabeled, n_classes, B) in the scores of the classes.

@@ -33,7 +33,6 @@ from sdulearn.base import (
     ANSWER_FITTED,
     Fit,
     LinearClassifier,
-    class_shares_given,
     fold_arrays,
     folds_from_arrays,
 )
@@ -51,7 +50,7 @@ from sdulearn.joint.path import (
     question_chances,
     scores_of,
 )
-from sdulearn.model_selection import HeldOut, fold_parts, grid_results, number_of_folds, positive_grid
+from sdulearn.model_selection import HeldOut, PairKFold, fold_parts, grid_results, number_of_folds, positive_grid
 from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, resolve_prior
 from sdulearn.progress import long_work
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
@@ -71,8 +70,6 @@ _ALPHA = 0.01
 _CLASS_ALPHA = 0.001
 # The names of ``orientation`` in estimate_prior.
 MAJORITY = {"majority": "positive", "minority": "negative"}
-# Folds of the models that help to estimate error rates.
-_FOLDS = 5
 # With fewer "same" answers and labels per class, classes are confused, and some are not seen at all.
 _TIES_A_CLASS = 5
 _ASK_MORE = "Ask more questions (those of sdulearn ask are the most informative), label a few points of each class"
@@ -142,10 +139,7 @@ class PairLogisticBase(LinearClassifier):
 
     def _problem(self, points: TrainingPoints, model: AnswerModel, n_classes: int) -> Problem:
         """Return the problem of an answer model, with a pull to the given prior."""
-        prior: float | ArrayLike | None = self.prior
-        if n_classes > 2 and prior is not None:
-            prior = class_shares_given(prior, n_classes)
-        pull = PriorPull.of(prior, float(self.prior_strength), len(points.share))
+        pull = PriorPull.of(self.prior, float(self.prior_strength), len(points.share), n_classes)
         return Problem(points, model.likelihood(points.graph, n_classes), pull)
 
     def _two_classes(self, points: TrainingPoints) -> tuple[Problem, AnswerModel, PriorEstimate]:
@@ -224,7 +218,7 @@ class PairLogisticBase(LinearClassifier):
 
     def _held_out(self, points: TrainingPoints, n_classes: int) -> tuple[Array, float] | None:
         """Return scores of all points by models that have not seen their answers, and their temperature."""
-        n_folds = number_of_folds(_FOLDS, points.graph)
+        n_folds = number_of_folds(PairKFold().n_splits, points.graph)
         if n_folds < 2:
             return None
         problem = self._problem(points, AnswerModel.given(FIRST_RATE, points.graph), n_classes)

@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from sdulearn.answers.answer_model import NumberOfClasses
 from sdulearn.answers.graph import sum_by, sum_matrix
 from sdulearn.answers.likelihood import Likelihood
 from sdulearn.answers.rates import SCALES
@@ -503,16 +504,11 @@ def held_out_scores(problem: Problem, W: Array, shown: Mask) -> Array:
     return np.einsum("ijk,ik->ij", Z, counted / counted.sum(axis=1, keepdims=True))
 
 
-class NumberOfClasses(NamedTuple):
-    """The fewest classes within one standard error of the best, and the range within two."""
-
-    value: int
-    low: int
-    high: int
-
-
 def choose_number(problems: Iterable[Problem], fewest: int, power: float, shown: Mask) -> NumberOfClasses:
-    """Compare numbers of classes by folds; ``problems``: those of ``fewest`` classes and more, made when needed."""
+    """Return the fewest classes within one standard error of the best by folds, and the range within two.
+
+    ``problems`` are those of ``fewest`` classes and more, made when needed.
+    """
     scores: list[Array] = []
     n_used: list[int] = []
     alphas = np.empty(0)

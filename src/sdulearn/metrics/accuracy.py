@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import binomtest, norm
 
 from sdulearn.answers.answer_model import known_answer_model
-from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.graph import ENOUGH, AnswerGraph
 from sdulearn.answers.y import U
 from sdulearn.dependence import answer_spread, point_spread
 from sdulearn.errors import InputError
@@ -44,7 +44,7 @@ from sdulearn.risks import dissimilar_share, mixture, row_weights, similar_share
 from sdulearn.types import Array, Codes, Count, Mask, Probability
 
 # Random questions that an accuracy needs.
-ENOUGH_RANDOM = 10
+ENOUGH_RANDOM = ENOUGH
 # Significance level of each test: one false alarm in a hundred clean data sets.
 LEVEL = 0.01
 

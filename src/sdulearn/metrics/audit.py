@@ -37,7 +37,8 @@ from sdulearn.dependence import design_effect
 from sdulearn.errors import InputError, listed
 from sdulearn.metrics.accuracy import pair_accuracy
 from sdulearn.metrics.classes import Share, class_agreement
-from sdulearn.prior import ErrorRates, classes_by_answers, clopper_pearson, mean_error
+from sdulearn.pairing import LEVEL
+from sdulearn.prior import ErrorRates, classes_by_answers, clopper_pearson, mean_error, without_errors
 from sdulearn.types import Array, Count, Indices, Mask, Probability
 
 Basis: TypeAlias = Literal["random pairs", "random questions", "labels"]
@@ -46,8 +47,6 @@ EXAMPLES: Basis = "random questions"
 LABELS: Basis = "labels"
 Predictions: TypeAlias = Mapping[Any, Hashable] | ArrayLike
 
-# With two classes at least half of all random pairs are of one class: a smaller p-value means that there are more.
-_MORE_THAN_TWO = 0.001
 # Predictions that agree with answers little more often than by chance have no difference by equation (3).
 _MIN_SIGNAL = 0.1
 
@@ -265,9 +264,10 @@ class _Sample:
 
 def _more_than_two(graph: AnswerGraph) -> bool:
     """Return whether fewer pairs are of one class than with two classes."""
-    # Answers that share points are not independent: two points count as one answer at most.
+    # Answers that share points are not independent: two points count as one answer at most. With two classes at least
+    # half of all random pairs are of one class.
     n = min(graph.n_answers, int(np.count_nonzero(graph.degree)) // 2)
-    return binomtest(round(n * float(np.mean(graph.same > 0))), n, 0.5, "less").pvalue < _MORE_THAN_TWO
+    return binomtest(round(n * float(np.mean(graph.same > 0))), n, 0.5, "less").pvalue < LEVEL
 
 
 def _no_row_is_predicted(predicted: dict[str, str], ids: list[str]) -> InputError:
@@ -285,7 +285,7 @@ def _groups(answers: Answers, model: AnswerModel) -> dict[str, int] | None:
         # Two classes: the sides of the component of each row, by a class for its centre.
         centre = first_by(graph.component, -graph.degree)
         labels = np.where(np.isin(np.arange(graph.n_points), centre), 1, 0)
-        side = classes_by_answers(graph.with_values(labels=labels), model).argmax(axis=1)
+        side = classes_by_answers(replace(graph, labels=labels), model).argmax(axis=1)
         group = 2 * graph.component + side
     else:
         group = connect(graph.ends[graph.same == SIMILAR], graph.n_points)
@@ -331,16 +331,10 @@ def _accuracy_of_hits(hits: _Hits, errors: list[float], n_classes: int, confiden
     least, most = int(hits.alone.sum()), int(hits.matched.sum())
     low, _ = clopper_pearson(least, n - least, confidence)
     _, high = clopper_pearson(most, n - most, confidence)
-    value = _without_errors((least + most) / (2 * n), errors[0], n_classes)
+    value = float(without_errors((least + most) / (2 * n), errors[0], n_classes))
     # With equation (2) the accuracy rises with the rate, if hits are more than chance.
-    ends = [[_without_errors(end, error, n_classes) for error in errors] for end in (low, high)]
+    ends = [[float(without_errors(end, error, n_classes)) for error in errors] for end in (low, high)]
     return Share(value, min(value, *ends[0]), max(value, *ends[1]), float(n))
-
-
-def _without_errors(share: float, error: float, n_classes: int) -> float:
-    """Solve equation (2)."""
-    other = error / (n_classes - 1)
-    return float(np.clip((share - other) / (1 - error - other), 0, 1))
 
 
 def _compare(

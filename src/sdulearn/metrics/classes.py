@@ -7,7 +7,7 @@ predictions at random agree with 82% of the answers to random questions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
@@ -156,8 +156,7 @@ def class_agreement(
     first, second = predicted[graph.ends].T
     agrees = (first == second) == (graph.same > 0)
     # Hubs are the same in further questions: they are not random.
-    unit = np.arange(graph.n_points) if graph.clusters is None else graph.clusters
-    ends = np.where(np.isin(graph.ends, graph.hubs()), -1, unit[graph.ends])
+    ends = np.where(np.isin(graph.ends, graph.hubs()), -1, graph.units[graph.ends])
     ends[:, 1] = np.where(graph.within_cluster, -1, ends[:, 1])
     most = len(np.unique(graph.ends[asked])) / 2 if spread > 1 else np.inf
     if graph.clusters is not None:
@@ -230,7 +229,7 @@ def _accuracy(
     n_classes = 2 if two else int(max(3, names.max(), predicted.max()))
     column = (predicted > 0).astype(np.intp) if two else predicted - 1
     model = known_answer_model(error_rate, graph)
-    chances = classes_by_answers(graph.with_values(labels=names), model, n_classes)
+    chances = classes_by_answers(replace(graph, labels=names), model, n_classes)
     return _counted_share(graph, chances, column, counted, confidence, spread), "random questions"
 
 

@@ -28,7 +28,7 @@ from sdulearn.findings import (
     interval,
 )
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate
-from sdulearn.metrics.classes import ClassAgreement
+from sdulearn.metrics.classes import ClassAgreement, Share
 from sdulearn.prior import PriorEstimate
 from sdulearn.report.records import (
     AnnotatorReport,
@@ -661,42 +661,32 @@ def _learned(report: FitReport, names: Sequence[str]) -> Learned:
 
 def headline_of(report: FitReport) -> Headline:
     """Return the accuracy, or with more than two classes, where it is unknown, the agreement."""
+    shown: AccuracyEstimate | Share
+    measure: Literal["accuracy", "agreement"] = "accuracy"
+    always_different = None
+    n: float
     if report.agreement is None:
         assert report.accuracy is not None
-        return _accuracy_headline(report.accuracy, report)
-    found = report.agreement
-    if found.accuracy is None:
-        shown, basis, measure = found.agreement, "held-out answers", "agreement"
+        shown = report.accuracy
+        n, basis, confidence = shown.n_answers, str(shown.basis), shown.confidence
     else:
-        shown, measure = found.accuracy, "accuracy"
-        basis = "rows of random questions" if found.basis == "random questions" else str(found.basis)
+        found = report.agreement
+        shown = found.accuracy or found.agreement
+        n, basis, confidence = shown.n, str(found.basis), found.confidence
+        if found.accuracy is None:
+            measure, basis, always_different = "agreement", "held-out answers", _always_different(found)
+    # Too few random questions determine no accuracy.
+    is_random = basis == "random questions"
     return Headline(
-        measure="accuracy" if measure == "accuracy" else "agreement",
+        measure=measure,
         value=shown.value,
         low=shown.low,
         high=shown.high,
-        confidence=found.confidence,
-        n=shown.n,
-        basis=basis,
-        unknown=not shown.n or (found.basis == "random questions" and shown.n < ENOUGH_RANDOM),
-        always_different=_always_different(found) if found.accuracy is None else None,
-        groups=report.groups,
-        n_groups=report.n_groups,
-    )
-
-
-def _accuracy_headline(accuracy: AccuracyEstimate, report: FitReport) -> Headline:
-    n = accuracy.n_answers
-    return Headline(
-        measure="accuracy",
-        value=accuracy.value,
-        low=accuracy.low,
-        high=accuracy.high,
-        confidence=accuracy.confidence,
+        confidence=confidence,
         n=n,
-        basis=accuracy.basis,
-        # Too few random questions determine no accuracy.
-        unknown=not n or (accuracy.basis == "random questions" and n < ENOUGH_RANDOM),
+        basis="rows of random questions" if is_random and report.agreement is not None else basis,
+        unknown=not n or (is_random and n < ENOUGH_RANDOM),
+        always_different=always_different,
         groups=report.groups,
         n_groups=report.n_groups,
     )

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sdulearn.solvers.linalg import Cholesky, weighted_gram
+from sdulearn.solvers.linalg import PATIENCE, Cholesky, weighted_gram
 from sdulearn.solvers.problem import Problem, Solution
 from sdulearn.types import Array
 
@@ -28,9 +28,8 @@ from sdulearn.types import Array
 _TO_BOUNDARY = 0.995
 # Where on the central path to begin, in units of a typical |z|.
 _START = 0.5
-# Below this error, this many iterations without progress mean that only rounding is left.
+# Steps without progress below this error mean that only rounding is left.
 _ROUNDING = 1e-5
-_PATIENCE = 12
 # J is flat between kinks: with a tenth of `tol` coefficients have 5 digits, with this share 7 or more.
 _MARGIN = 1e-3
 
@@ -72,7 +71,7 @@ def _follow_path(problem: Problem, w: Array, tol: float, max_iter: int) -> Solut
         if error < nearest / 2:
             nearest = error
             since = iteration
-        stalled = error < _ROUNDING and iteration - since >= _PATIENCE
+        stalled = error < _ROUNDING and iteration - since >= PATIENCE
         if error <= _MARGIN * tol or iteration == max_iter or stalled:
             break
         direction = _newton_system(problem, x, residual)
@@ -94,7 +93,7 @@ def _newton_system(problem: Problem, x: Array, residual: Array) -> Direction:
     u_per_free = u / free
     pivot = s + lam * u_per_free
     slope = lam / pivot
-    cholesky = Cholesky(weighted_gram(A, slope[0] + slope[1], buffer=problem.buffer), problem.ridge)
+    cholesky = Cholesky(weighted_gram(A, slope[0] + slope[1]), problem.ridge)
 
     def direction(target: Array | float, affine: Array | None = None) -> tuple[Array, Array]:
         """Step towards ``lam s = (h - lam) u = target``, corrected by the affine step's error."""

@@ -9,20 +9,23 @@ from scipy import sparse
 from scipy.linalg import lapack
 from sklearn.utils import gen_even_slices
 
+from sdulearn.answers.y import LARGEST_NUMBER
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Rows
 
 # Added to the diagonal, relatively, against rounding. It changes a step, never a solution: residuals are without it.
 _JITTER = 1e-14
+# A second-order solver gives up after this many steps that do not halve the residual.
+PATIENCE = 25
 
 
-def weighted_gram(A: Rows, weight: Array | None, *, buffer: Array | None = None) -> Array:
-    """``A' diag(weight) A`` for weights >= 0 (None: ones); ``buffer`` saves an array like A."""
+def weighted_gram(A: Rows, weight: Array | None) -> Array:
+    """``A' diag(weight) A`` for weights >= 0 (None: ones)."""
     # For the product of an array with its own transpose numpy does half the work.
     half = A
     if weight is not None:
         root = np.sqrt(weight)[:, None]
-        half = A.multiply(root).tocsr() if sparse.issparse(A) else np.multiply(A, root, out=buffer)
+        half = A.multiply(root).tocsr() if sparse.issparse(A) else A * root
     product = half.T @ half
     return np.asarray(product.toarray() if sparse.issparse(product) else product)
 
@@ -74,8 +77,6 @@ def row_pieces(X: Rows, origin: Array) -> Iterator[tuple[slice, Rows]]:
 
 # A square matrix of this many columns takes 128 MB, and its Cholesky factor about a second.
 LARGEST_SYSTEM = 4000
-# Up to here the square of a mean of squares does not overflow, with room for the number of rows.
-LARGEST_NUMBER = 1e50
 # Numbers in a piece of rows (2 MB), which stay in a core's cache; but more rows than columns, so that sums are few.
 _PIECE_NUMBERS = 1 << 18
 _ROWS_PER_COLUMN = 8

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -54,13 +53,6 @@ class Objective:
         """Gradient of J from ``slopes = sum_i theta_i x_i``: zero for the right w and theta."""
         return self.ridge * w - self.c + slopes
 
-    def with_penalty(self, alpha: float) -> Self:
-        """Return the same problem with another penalty (the free intercept stays free)."""
-        # Cached values are copied too: they depend on rows and weights alone.
-        other = copy(self)
-        vars(other).update(ridge=np.where(self.ridge > 0, float(alpha), 0.0))
-        return other
-
     def relative(self, w: Array, residual: Array) -> float:
         """Return the largest entry of a residual, each relative to its column's scale."""
         # Root mean square of each column under the weights ``a``, times their sum.
@@ -82,6 +74,10 @@ class Problem(Objective):
     c: Array
     ridge: Array
     loss: TrainingLoss
+
+    def with_penalty(self, alpha: float) -> Problem:
+        """Return the same problem with another penalty (the free intercept stays free)."""
+        return replace(self, ridge=np.where(self.ridge > 0, float(alpha), 0.0))
 
     def at(self, w: Array) -> Place:
         """Evaluate J and its gradient at w."""
@@ -113,11 +109,6 @@ class Problem(Objective):
         if sparse.issparse(self.A):
             return self.A.multiply(self.A).T @ self.a
         return np.einsum("ij,ij,i->j", self.A, self.A, self.a)
-
-    @cached_property
-    def buffer(self) -> Array | None:
-        """Work space for :func:`~sdulearn.solvers.linalg.weighted_gram` of the rows."""
-        return None if sparse.issparse(self.A) else np.empty(self.A.shape)
 
 
 def ridge_of(alpha: float, n_columns: int, fit_intercept: bool) -> Array:

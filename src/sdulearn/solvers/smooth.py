@@ -17,7 +17,7 @@ import numpy as np
 
 from sdulearn.losses import TRAINING_LOSSES, TrainingLoss
 from sdulearn.solvers.interior_point import solve_interior_point
-from sdulearn.solvers.linalg import Cholesky, weighted_gram
+from sdulearn.solvers.linalg import PATIENCE, Cholesky, weighted_gram
 from sdulearn.solvers.problem import Place, Problem, Solution
 from sdulearn.types import Array, Indices, Mask
 
@@ -134,8 +134,6 @@ class Counted:
 # Each step of the continuation divides the penalty by this, and is solved to this tolerance: it only starts the next.
 _PENALTY_RATIO = 10.0
 _CONTINUATION_TOL = 1e-2
-# Give up after this many steps that do not halve the residual.
-_PATIENCE = 25
 
 
 def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
@@ -186,7 +184,7 @@ def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Arr
         if error < nearest / 2:
             nearest = error
             since = iteration
-        if error <= tol / 10 or iteration - since >= _PATIENCE:
+        if error <= tol / 10 or iteration - since >= PATIENCE:
             return here.w, iteration
         ahead = _step(problem, here, False) or _step(problem, here, True)
         if ahead is None:
@@ -206,7 +204,7 @@ def _curvatures(loss: TrainingLoss, z: Array, careful: bool) -> Array:
 
 def _step(problem: Problem, here: Place, careful: bool) -> Place | None:
     """Return where a whole step leads, or the best of shorter ones; None where none descends."""
-    hessian = weighted_gram(problem.A, problem.a * _curvatures(problem.loss, here.z, careful), buffer=problem.buffer)
+    hessian = weighted_gram(problem.A, problem.a * _curvatures(problem.loss, here.z, careful))
     step = -Cholesky(hessian, problem.ridge).solve(here.gradient)
     slope = float(here.gradient @ step)
     rounding = 1e-15 * (abs(here.objective) + float(np.abs(problem.c) @ np.abs(here.w)))

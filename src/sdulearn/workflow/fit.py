@@ -16,7 +16,7 @@ from scipy.stats import binomtest
 from sdulearn import __version__, diagnostics, related_rows
 from sdulearn.answer_files.read import read_answers
 from sdulearn.answer_files.rows import Labels, read_labels
-from sdulearn.answers.answer_model import Rate
+from sdulearn.answers.answer_model import AnswerModel, Rate
 from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.answers.rates import calibrated_rates, split_by_certainty
 from sdulearn.answers.records import Answers, some_answers
@@ -388,20 +388,15 @@ def _wrong_answers(
     """Return error rates of annotators and of all answers, and the most doubtful answers."""
     # By annotator number in ``y``; number 0 stands for unknown annotators.
     names = ("", *data.answers.annotator_names)
+    model: AnswerModel = chosen.answer_model_
+    people = model if data.people is None else model.of_people(data.people)
+    annotators = tuple(
+        AnnotatorReport(names[a], rate.value, rate.low, rate.high, rate.identified, rate.n_answers)
+        for a, rate in people.by_annotator.items()
+    )
     if data.people is not None:
         names = ("", *(names[person] for person in data.people))
-    by_name: dict[str, list[Rate]] = {}
-    for a, rate in chosen.answer_model_.by_annotator.items():
-        by_name.setdefault(names[a], []).append(rate)
-    annotators = tuple(_annotator(name, rates) for name, rates in by_name.items())
-    return annotators, chosen.answer_model_.error_rate, judge.most_doubtful(chosen, data, names)
-
-
-def _annotator(name: str, rates: Sequence[Rate]) -> AnnotatorReport:
-    """Return the mean error rate of an annotator, whose soft answers have a rate per certainty."""
-    n = np.array([one.n_answers for one in rates])
-    value, low, high = (n / n.sum()) @ np.array([(one.value, one.low, one.high) for one in rates])
-    return AnnotatorReport(name, value, low, high, all(one.identified for one in rates), int(n.sum()))
+    return annotators, model.error_rate, judge.most_doubtful(chosen, data, names)
 
 
 def _warnings(caught: list[warnings.WarningMessage], estimator: Estimator, data: TrainingData) -> list[Finding]:
