@@ -299,13 +299,21 @@ class PassedOver(Finding):
         shown += [count_of(self.n_blank, "blank row", "blank rows")] if self.n_blank else []
         if self.columns:
             columns = listed(map(quoted, self.columns), MAX_COLUMNS)
-            shown.append(f"columns that are empty, number the rows or are the index of a data frame, {columns}")
+            shown.append(f"columns that are empty, number or name the rows or are the index of a data frame, {columns}")
         text = [f"Not read from the table: {'; '.join(shown)}."] if shown else []
         if self.encoding:
             text.append(
                 f"The table is not in UTF-8 and was read as {self.encoding}: look whether its letters are right."
             )
         return " ".join(text)
+
+
+class IdsTaken(Finding):
+    column: str
+
+    def __str__(self) -> str:
+        other = "Name another column with `id_column` (`id_column=''` stands for row numbers)."
+        return f"Ids are in column {quoted(self.column)}, the first one: its cells are all different. {other}"
 
 
 class TableGrew(Finding):

@@ -54,7 +54,8 @@ def in_batches(path, columns):
     """Features, batch by batch, and the first rows of the batches."""
     table = open_table(path)
     found = list(table.batches(columns.needed(str(path), list(table.types)), columns.width))
-    return [columns.encode("t", without_blanks(batch)[0])[0] for _, batch in found], [first for first, _ in found]
+    filled = [without_blanks(batch, table.missing_texts)[0] for _, batch in found]
+    return [columns.encode("t", batch)[0] for batch in filled], [first for first, _ in found]
 
 
 WHO = "who,age,colour\n007,1,red\nb,2,blue\nc,3,red\n"

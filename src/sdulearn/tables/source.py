@@ -36,8 +36,8 @@ from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Frame
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "xlsx")
 # Formats in which cells are text, and numbers may be spelled in several ways.
 TEXT_FORMATS = ("csv", "tsv", "xlsx")
-# Texts that stand for a missing value in a text file.
-_MISSING = ("", "#N/A", "N/A", "NA", "<NA>", "NULL", "null", "NaN", "nan", "n/a", "-nan", "-NaN", "None", "?")
+# Texts that stand for a missing value in a text file, unless they are ids.
+MISSING_TEXTS = ("#N/A", "N/A", "NA", "<NA>", "NULL", "null", "NaN", "nan", "n/a", "-nan", "-NaN", "None", "?")
 BATCH_ROWS = 32_768
 # Most numbers of a batch: a wide table comes in fewer rows at a time.
 _BATCH_NUMBERS = 1 << 22
@@ -73,6 +73,7 @@ class Table:
     # not among the columns
     index: tuple[str, ...] = ()
     mark: str = ""  # delimiter of a text file
+    missing_texts: tuple[str, ...] = ()  # cells that :func:`with_gaps` empties
     where: Where = in_row  # says where a row is in the file
     # number of lines "above" the header, and the "sheet" that was read where there are several
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -167,6 +168,18 @@ def _on_partition(function: Callable[..., T], number: int, frame: Frame, begin: 
     return function(number, numbered(_held_rows(table, schema.names, rows), begin))
 
 
+def with_gaps(batch: ArrowTable, missing_texts: Sequence[str]) -> ArrowTable:
+    """Empty cells with a text that stands for a missing value; ids are read before, as NA may be one."""
+    if not missing_texts:
+        return batch
+    texts = pa.array(missing_texts, pa.string())
+    for place, cells in enumerate(batch.columns):
+        if pa.types.is_string(cells.type) and pc.any(missing := pc.is_in(cells, value_set=texts)).as_py():
+            emptied = pc.if_else(missing, pa.scalar(None, pa.string()), cells)
+            batch = batch.set_column(place, batch.schema.names[place], emptied)
+    return batch
+
+
 def numbered(batches: Iterable[ArrowTable], begin: int = 0) -> Batches:
     """Yield batches that have rows, with the number of the first row of each."""
     for batch in batches:
@@ -207,8 +220,9 @@ def _open_file(path: str, sheet: str | None, skip_rows: int | None) -> Table:
         if name == "xlsx":
             found = read_workbook(path, sheet, skip_rows)
             notes = {"above": found.place - 1, "sheet": found.sheet}
-            table = _held(path, name, sheet_table(found, _MISSING))
-            return replace(table, notes=notes, where=partial(in_row, above=found.place))
+            table = _held(path, name, sheet_table(found, MISSING_TEXTS))
+            where = partial(in_row, above=found.place)
+            return replace(table, notes=notes, where=where, missing_texts=MISSING_TEXTS)
         if name == "jsonl":
             types = _json_types(path)
             return Table(path, name, types, partial(_json_rows, path, types), where=partial(_line, path, "", 0))
@@ -224,7 +238,8 @@ def _open_file(path: str, sheet: str | None, skip_rows: int | None) -> Table:
     types = dict.fromkeys(names, pa.string())
     read = partial(_text_rows, path, encoding, mark, end, tuple(names))
     notes = {"above": above, "encoding": encoding if encoding == files.WINDOWS else None}
-    return Table(path, name, types, read, mark=mark, notes=notes, where=partial(_line, path, mark, end))
+    where = partial(_line, path, mark, end)
+    return Table(path, name, types, read, mark=mark, missing_texts=MISSING_TEXTS, notes=notes, where=where)
 
 
 def read_whole(source: Location | Frame) -> ArrowTable:
@@ -303,7 +318,7 @@ def _text_rows(
             ),
             parse_options=arrow.ParseOptions(delimiter=mark, newlines_in_values=True),
             convert_options=arrow.ConvertOptions(
-                null_values=_MISSING,
+                null_values=("",),
                 strings_can_be_null=True,
                 column_types=dict.fromkeys(columns, pa.string()),
                 include_columns=list(columns),
