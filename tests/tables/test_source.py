@@ -194,7 +194,7 @@ REFUSED = [
     ("csv", "a,b\n,\n,\n", {}, "has no rows"),
     ("csv", "id\n1\n", {}, "no columns to learn from"),
     ("csv", "a,b\n", {}, "has no rows"),
-    ("csv", "name,a\n" + "\n".join(f"n{k},{k}" for k in range(60)), {},
+    ("csv", "a,name\n" + "\n".join(f"{k},n{k}" for k in range(60)), {"id_column": ""},
      r"'name' \(60\).*`id_column`.*`drop`.*`max_categories`"),
     ("csv", "a,b\n1,2\n", {"id_column": "x"}, NAMED),
     ("csv", "a,b\n1,2\n", {"drop": ["x"]}, NAMED),

@@ -278,9 +278,15 @@ def as_arrow(frame: Frame) -> ArrowTable:
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
         unusable = f"{type(frame).__name__} cannot be used as one ({error})."
         raise InputError(f"A table is a path or a pandas, polars or pyarrow frame; {unusable}") from None
-    # polars stores texts in a type that few of Arrow's functions take.
-    types = [pa.string() if str(dtype) == "string_view" else dtype for dtype in table.schema.types]
-    return table.cast(pa.schema(zip(table.column_names, types, strict=True), metadata=table.schema.metadata))
+    for place, name in enumerate(table.column_names):
+        cells, dtype = table[name], table.schema.types[place]
+        # polars stores texts in a type that few of Arrow's functions take.
+        if str(dtype) == "string_view":
+            table = table.set_column(place, name, cells.cast(pa.string()))
+        elif pa.types.is_dictionary(dtype) and str(dtype.value_type) == "string_view":
+            coded = [pa.DictionaryArray.from_arrays(k.indices, k.dictionary.cast(pa.string())) for k in cells.chunks]
+            table = table.set_column(place, name, pa.chunked_array(coded, pa.dictionary(dtype.index_type, pa.string())))
+    return table
 
 
 def kind_of(dtype: ArrowType) -> Kind | None:
@@ -293,8 +299,11 @@ def kind_of(dtype: ArrowType) -> Kind | None:
     numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_null, types.is_time, types.is_duration)
     if any(is_one(dtype) for is_one in numeric):
         return "number"
-    text = dtype.value_type if types.is_dictionary(dtype) else dtype
-    return "category" if types.is_string(text) or types.is_large_string(text) else None
+    is_coded = types.is_dictionary(dtype)
+    text = dtype.value_type if is_coded else dtype
+    # A frame's own categories may be whole numbers.
+    is_text = types.is_string(text) or types.is_large_string(text) or (is_coded and types.is_integer(text))
+    return "category" if is_text else None
 
 
 def infinite(column: str, place: str) -> Problem:
@@ -340,7 +349,11 @@ def _one_hot(column: Column, values: ArrowColumn, block: Array, where: Where) ->
         # Gaps that occurred in training are not new.
         n_known = values.null_count if column.n_gaps and column.fill not in column.categories else 0
         values = pc.fill_null(values, column.fill)
-    place = np.asarray(pc.fill_null(pc.index_in(values, value_set=pa.array(column.categories, pa.string())), -1))
+    categories = pa.array(column.categories, pa.string())
+    place = pc.index_in(values, value_set=categories)
+    if place.null_count:
+        place = pc.index_in(trimmed(values), value_set=categories)
+    place = np.asarray(pc.fill_null(place, -1))
     known = np.flatnonzero(place >= 0)
     block[place[known], known] = 1.0
     return len(place) - len(known) - n_known

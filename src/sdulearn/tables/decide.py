@@ -215,11 +215,14 @@ def _first_cells(rows: Codes, texts: ArrowColumn | None = None, **masks: Mask) -
 
 
 def _frequencies(counted: ArrowColumn) -> Counter[str] | None:
-    """Return how often each value occurs by Arrow's counts; None if there are too many."""
+    """Return how often each value occurs by Arrow's counts, without blanks around it; None if there are too many."""
     different, times = counted.flatten()
     if len(different) > MANY_TEXTS:
         return None
-    return Counter(dict(zip(different.cast(pa.string()).to_pylist(), times.to_pylist(), strict=True)))
+    frequencies: Counter[str] = Counter()
+    for text, number in zip(different.cast(pa.string()).to_pylist(), times.to_pylist(), strict=True):
+        frequencies[text.strip()] += number
+    return frequencies
 
 
 def usable_scale(mean: Array, deviation: Array) -> Array:

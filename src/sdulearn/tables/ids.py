@@ -125,17 +125,14 @@ def ids_of(batch: ArrowTable, id_column: str | None, rows: Codes) -> list[str]:
     return list(map(str, rows.tolist())) if id_column is None else id_texts(batch[id_column]).to_pylist()
 
 
-def check_ids(table: str, names: Sequence[str], rows: Codes, where: Callable[[int], str]) -> None:
-    """Refuse ids that are empty or occur twice among some rows, before a question is asked about them."""
+def check_filled(table: str, names: Sequence[str], rows: Codes, where: Callable[[int], str]) -> None:
+    """Refuse empty ids of some rows, before a question is asked about them."""
     if "" in names:
         row = int(rows[list(names).index("")])
         raise InputError(
             f"{table}: the id of {where(row)} is empty. Give every row an id, or name another column with `id_column` "
             "(`id_column=''` stands for row numbers)."
         )
-    name, times = Counter(names).most_common(1)[0]
-    if times > 1:
-        raise repeated_id(name, times)
 
 
 def repeated_id(name: str, times: int) -> InputError:

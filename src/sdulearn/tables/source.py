@@ -169,12 +169,15 @@ def _on_partition(function: Callable[..., T], number: int, frame: Frame, begin: 
 
 
 def with_gaps(batch: ArrowTable, missing_texts: Sequence[str]) -> ArrowTable:
-    """Empty cells with a text that stands for a missing value; ids are read before, as NA may be one."""
+    """Empty blank cells, and those with a text that stands for a missing value; ids are read before: NA may be one."""
     if not missing_texts:
         return batch
     texts = pa.array(missing_texts, pa.string())
     for place, cells in enumerate(batch.columns):
-        if pa.types.is_string(cells.type) and pc.any(missing := pc.is_in(cells, value_set=texts)).as_py():
+        if not pa.types.is_string(cells.type):
+            continue
+        missing = pc.or_kleene(pc.is_in(cells, value_set=texts), pc.utf8_is_space(cells))
+        if pc.any(missing).as_py():
             emptied = pc.if_else(missing, pa.scalar(None, pa.string()), cells)
             batch = batch.set_column(place, batch.schema.names[place], emptied)
     return batch
@@ -242,9 +245,9 @@ def _open_file(path: str, sheet: str | None, skip_rows: int | None) -> Table:
     return Table(path, name, types, read, mark=mark, missing_texts=MISSING_TEXTS, notes=notes, where=where)
 
 
-def read_whole(source: Location | Frame) -> ArrowTable:
-    """Read a whole table."""
-    table = open_table(source)
+def read_whole(source: Location | Frame, embedding: Location | None = None) -> ArrowTable:
+    """Read a whole table, with the vectors of its rows if there are any."""
+    table = open_table(source, embedding=embedding)
     empty = pa.schema(list(table.types.items())).empty_table()
     batches = [pa.Table.from_batches([batch]) for _, batch in table.batches(list(table.types))]
     return pa.concat_tables([empty, *batches], promote_options="permissive")

@@ -36,7 +36,7 @@ from sdulearn.io.files import Location, folder_of
 from sdulearn.reading import CONTRASTIVE, Reading
 from sdulearn.tables.columns import Columns
 from sdulearn.tables.encoders import EncodedImages, new_encoder
-from sdulearn.tables.ids import check_ids, count_ids, ids_of, is_row_number, repeated_id
+from sdulearn.tables.ids import check_filled, count_ids, ids_of, is_row_number, repeated_id
 from sdulearn.tables.same_table import DIGEST_ROWS, check_same_table, compares_cells, row_digests, table_digest
 from sdulearn.tables.scan import MOST_TEXTS, Survey, decide, look_for, surveyed, why_unknown
 from sdulearn.tables.source import Table, open_table
@@ -305,7 +305,7 @@ def draw_rows(
     order = np.argsort(rows if found.n_rows <= MAX_UNLABELED else scramble(rows))
     order = order[np.isin(rows[order], np.union1d(found.lowest(n_drawn), list(place.values())))]
     X, ids, _ = _encoded(table, columns, found, order)
-    check_ids(table.name, ids, rows[order], table.where)
+    check_filled(table.name, ids, rows[order], table.where)
     if columns.id_column is not None and len(ids) < found.n_rows:
         _check_other_rows(table, columns.id_column, ids)
     if found.wanted.is_open and columns.id_column is not None:
