@@ -704,8 +704,11 @@ def _accuracy_headline(accuracy: AccuracyEstimate, report: FitReport) -> Headlin
 
 def _always_different(found: ClassAgreement) -> float | None:
     """Return the share of held-out answers that are "different"."""
-    n = found.same.n + found.different.n
-    return found.different.n / n if n else None
+    if found.counts is None:
+        return None
+    # The tables are symmetric, and an answer off the diagonal is in two places.
+    same, different = (float(np.triu(table).sum()) for table in (found.counts.same, found.counts.different))
+    return different / (same + different) if same + different else None
 
 
 def _beside_headline(report: FitReport, headline: Headline) -> list[Finding]:

@@ -373,7 +373,8 @@ def usable_answers(
     asked = np.flatnonzero(usable)
     chosen, n_repeated, n_tied = majority_votes(ends, answers.answers, answers.weights, asked.tolist())
     chosen = chosen if by_majority else asked
-    if n_repeated:
+    # Sdulearn's own questions are repeated on purpose.
+    if n_repeated and (by_majority or answers.kinds is None):
         findings.append(RepeatedQuestions(count=n_repeated, by_majority=by_majority))
     if by_majority and n_tied:
         findings.append(TiedQuestions(count=n_tied))
