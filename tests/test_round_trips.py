@@ -287,6 +287,10 @@ def test_predict_takes_the_words_of_answers(asked, tmp_path):
     output = tmp_path / "out.csv"
     given = ("--answers", tmp_path / "pairs.csv", "--words", "jawohl=similar", "-o", output)
     assert run("predict", tmp_path / "m.sdu", table, *given) == 0
+    # Columns that only their ids tell, as for a fit.
+    (tmp_path / "pairs.csv").write_text("Eins;Zwei;Antwort\nr1;r2;gleich\nr3;r4;verschieden\n")
+    assert run("predict", tmp_path / "m.sdu", table, "--answers", tmp_path / "pairs.csv", "-o", output) == 0
+    assert pd.read_csv(output)["n_answers"].sum() == 4
 
 
 def test_ids_in_another_unicode_form_get_a_hint():

@@ -238,3 +238,12 @@ def test_an_option_that_a_command_does_not_take(option, hint, capsys):
     assert main(["check", "answers.csv", option]) == 2
     expected = f"sdulearn: sdulearn check does not take {option}. {hint}sdulearn check --help lists what it takes.\n"
     assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize("command", [["fit", "t.csv", "a.csv"], ["ask", "t.csv"], ["check", "a.csv"], ["demo"]])
+def test_only_rows_go_to_standard_output(tmp_path, monkeypatch, capsys, command):
+    """A file or folder named - would be made otherwise."""
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, "-o", "-"]) == 2
+    assert "standard output" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
