@@ -175,6 +175,14 @@ class SelfPairs(Listing, severity="warning"):
         return f"{pairs} with itself, which shows nothing. {_SKIP}"
 
 
+class NoAnswers(Finding, severity="warning"):
+    n_unsure: Count
+
+    def __str__(self) -> str:
+        unsure = f" but {count_of(self.n_unsure, 'unsure one', 'unsure ones')}" if self.n_unsure else ""
+        return f"The file holds no answers{unsure}, so nothing can be learned from it. Ask about pairs of rows first."
+
+
 class UnknownIds(Listing, severity="warning"):
     cause: str = ""
 

@@ -9,6 +9,7 @@ import pytest
 from sdulearn import fit_table
 from sdulearn.answers import read_answers
 from sdulearn.errors import InputError
+from sdulearn.tables.decide import odd_values
 
 pytestmark = pytest.mark.usefixtures("no_importances")
 N = 60
@@ -87,3 +88,34 @@ def test_a_model_with_vectors_predicts_in_python(tmp_path):
     np.save(tmp_path / "few.npy", vectors[:10])
     with pytest.raises(InputError, match="vector"):
         model.predict(TABLE, embedding=tmp_path / "few.npy")
+
+
+def odd(table):
+    found = fit_table(table, ANSWERS, model="linear").report.findings
+    return [one.numbers() for one in found if one.code == "odd_value"]
+
+
+def test_a_number_that_stands_for_something_else_is_a_warning():
+    """It takes the whole range of the standardised column, so that the others say nothing."""
+    assert odd(TABLE) == []
+    x = TABLE["x"]
+    shown = {"column": "x", "low": x[6:].min(), "high": x[6:].max()}
+    assert odd(TABLE.assign(x=[-999.0] * 6 + x[6:].to_list())) == [{**shown, "value": -999.0, "count": 6}]
+    (both,) = odd(TABLE.assign(x=[1234.5, *x[1:]]))
+    assert (both["value"], both["count"]) == (1234.5, 1)
+    assert len(odd(TABLE.assign(x=[1234.5, -999, -999, *x[3:]]))) == 2
+
+
+@pytest.mark.parametrize("draw", ["normal", "exponential", "lognormal", "standard_t", "geometric"])
+def test_heavy_tails_and_counts_are_no_odd_values(draw):
+    given = {"standard_t": {"df": 3}, "geometric": {"p": 0.2}}.get(draw, {})
+    X = getattr(np.random.default_rng(0), draw)(size=(500, 100), **given).astype(float)
+    assert len(odd_values((str(k), column) for k, column in enumerate(X.T))) <= 1
+
+
+def test_texts_that_are_nearly_alike_have_no_features_of_rounding():
+    texts = [f"the same long sentence about item number {k % 7}" for k in range(N)]
+    model = fit_table(TABLE.assign(note=texts), ANSWERS, text=["note"], model="linear")
+    assert not [one for one in model.report.findings if one.code == "fit_warning"]
+    parts = {column.name: part for column, part in model.columns.parts}["note"]
+    assert 1 <= parts.stop - parts.start <= 7

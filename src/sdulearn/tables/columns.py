@@ -33,6 +33,10 @@ Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "imag
 Where: TypeAlias = Callable[[int], str]
 
 
+_SINGULAR = (("rows have", "row has"), ("were", "was"), ("texts in", "text in"), ("images in", "image in"),
+             ("values are", "value is"), ("have no", "has no"), ("and count", "and counts"))  # fmt: skip
+
+
 def in_row(number: int, above: int = 0) -> str:
     """Return the number of a row, from 1, below so many others."""
     return f"row {above + number + 1:,}"
@@ -236,13 +240,15 @@ class Columns:
     def unseen_words(self, name: str, count: int) -> str:
         """Describe new cells or unreadable pictures of a column; "" stands for blank rows."""
         if not name:
-            return f"{count:,} rows have no value in the columns that are read, and were left out"
-        if name in self.transformers:
+            what = "rows have no value in the columns that are read, and were left out"
+        elif name in self.transformers:
             what = self.transformers[name].unseen
         elif any(column.name == name and column.kind == "category" for column in self.columns):
             what = "texts in column {} did not occur in training and count as none of its categories"
         else:
             what = "values are missing in column {}, where none was in training, and count as the mean"
+        for many, one in _SINGULAR if count == 1 else ():
+            what = what.replace(many, one)
         return f"{count:,} {what.format(quoted(name))}"
 
 

@@ -222,8 +222,9 @@ def _open_file(path: str, sheet: str | None, skip_rows: int | None) -> Table:
     with _clear_errors(path):
         if name == "xlsx":
             found = read_workbook(path, sheet, skip_rows)
+            shown = f"{path}, sheet {quoted(found.sheet)}" if found.sheet else path
             notes = {"above": found.place - 1, "sheet": found.sheet}
-            table = _held(path, name, sheet_table(found, MISSING_TEXTS))
+            table = _held(shown, name, sheet_table(found, MISSING_TEXTS))
             where = partial(in_row, above=found.place)
             return replace(table, notes=notes, where=where, missing_texts=MISSING_TEXTS)
         if name == "jsonl":

@@ -43,6 +43,7 @@ from sdulearn.progress import long_work
 from sdulearn.reading import Missing, Reading
 from sdulearn.report.records import AnnotatorReport, DoubtfulAnswer, FitReport, chosen_settings
 from sdulearn.table_model import AskedRows, TableModel
+from sdulearn.tables.decide import odd_values
 from sdulearn.tables.features import TextFeatures
 from sdulearn.tables.known_ids import ids_among
 from sdulearn.types import Array, Estimator, Frame
@@ -449,6 +450,8 @@ def _checks(
     X, names = data.columns.filled(data.X), data.columns.feature_names
     drawn = data.ends if data.random is None else data.ends[data.random]
     found += diagnostics.check_population(X, drawn, names, data.population)
+    parts = data.columns.parts
+    found += odd_values((one.name, data.X[:, part.start]) for one, part in parts if one.kind == "number")
     found += [*_related_rows(data, X), *_texts_by_words(data)]
     if data.random is None:
         found += diagnostics.check_pairing(X, data.ends, names)
