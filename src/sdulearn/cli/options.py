@@ -392,10 +392,12 @@ def write_csv(path: Path | None, rows: Iterable[Iterable[object]]) -> None:
         csv.writer(file, lineterminator="\n").writerows(rows)
 
 
-def check_outputs(outputs: tuple[Path | None, ...], inputs: tuple[Path | None, ...]) -> None:
-    """Refuse an output file that is an input, or whose folder is not there."""
+def check_outputs(outputs: tuple[Path | None, ...], inputs: tuple[Path | None, ...], folder: bool = False) -> None:
+    """Refuse an output file that is an input or a folder, or whose folder is not there, before the work."""
     for output in filter(None, outputs):
         if not output.parent.is_dir():
             raise InputError(f"There is no folder {output.parent} to write {output.name} into. Create it first.")
-        if output.exists() and any(output.samefile(path) for path in inputs if path and path.exists()):
+        if output.is_dir() and not folder:
+            raise InputError(f"{output} is a folder. Name a file.")
+        if output.is_file() and any(output.samefile(path) for path in inputs if path and path.exists()):
             raise InputError(f"{output} is read by this command; writing it would overwrite it. Name another file.")

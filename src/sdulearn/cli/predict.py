@@ -45,7 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Predict batch by batch, and print a summary."""
     given = arguments.output
     output = None if given in (None, "-") else Path(given)
-    cli.check_outputs((output,), (arguments.table, arguments.model, arguments.answers))
+    is_folder = output is not None and given.endswith(("/", os.sep))
+    cli.check_outputs((output,), (arguments.table, arguments.model, arguments.answers), is_folder)
     if arguments.json and output is None:
         raise InputError("--json prints a summary instead of the rows: name a file for the rows with -o.")
     model = load_model(arguments.model)
@@ -66,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         "sheet": arguments.sheet,
         "skip_rows": arguments.skip_rows,
     }
-    if output is not None and given.endswith(("/", os.sep)):
+    if output is not None and is_folder:
         sums = write_predictions(model, arguments.table, output, **options)
     else:
         sums = Sums(by_class=np.zeros(len(model.classes), dtype=np.int64), n_asked=0, unseen=Counter())

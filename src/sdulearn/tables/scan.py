@@ -320,7 +320,9 @@ def _ids(id_column: str | None, begin: int, batch: ArrowTable) -> list[str]:
 
 def why_unknown(table: Table, id_column: str | None, names: Iterable[str], whose: str = "answers") -> str:
     """Say why a table may not have these ids; it is read once more."""
-    return unknown_ids(names, all_ids(table, id_column), id_column, whose)
+    message = unknown_ids(names, all_ids(table, id_column), id_column, whose)
+    sheet = table.notes.get("sheet")
+    return f"{message} Its sheet {quoted(sheet)} was read; name another with `sheet`." if sheet else message
 
 
 def read_ids(

@@ -36,7 +36,7 @@ from sdulearn.io.files import Location, folder_of
 from sdulearn.reading import CONTRASTIVE, Reading
 from sdulearn.tables.columns import Columns
 from sdulearn.tables.encoders import EncodedImages, new_encoder
-from sdulearn.tables.ids import check_filled, count_ids, ids_of, is_row_number, repeated_id
+from sdulearn.tables.ids import check_filled, count_ids, ids_of, is_row_number, named_id_column, repeated_id
 from sdulearn.tables.same_table import DIGEST_ROWS, check_same_table, compares_cells, row_digests, table_digest
 from sdulearn.tables.scan import MOST_TEXTS, Survey, decide, look_for, surveyed, why_unknown
 from sdulearn.tables.source import Table, open_table
@@ -191,7 +191,8 @@ def _surveyed(
     absent = set() if stored is None else {*stored.drop} - table.types.keys()
     groups = [] if reading.groups is None else [reading.groups]
     table.check_columns({"take groups from": groups})
-    if groups and groups[0] in (reading.id_column, *reading.categories, *reading.text, *reading.images):
+    ids = named_id_column(table.types, reading.id_column)
+    if groups and groups[0] in (ids, *reading.categories, *reading.text, *reading.images):
         raise InputError(f"Column {quoted(groups[0])} is `groups`, so it is no feature and has no ids. Name it once.")
     wanted = look_for(
         table,
