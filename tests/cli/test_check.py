@@ -215,3 +215,9 @@ def test_a_file_without_answers_is_a_problem(tmp_path, call, capsys, rows):
     assert call("check", tmp_path / "p.csv", "--json") == 1
     found = [one for one in json.loads(capsys.readouterr().out)["findings"] if one["code"] == "no_answers"]
     assert [one["numbers"] for one in found] == [{"n_unsure": int(bool(rows))}]
+
+
+def test_forced_choices_alone_are_answers(tmp_path, call, capsys):
+    (tmp_path / "p.csv").write_text("x,first,second,chosen\na,b,c,first\nd,b,c,second\n")
+    call("check", tmp_path / "p.csv", "--json")
+    assert "no_answers" not in [one["code"] for one in json.loads(capsys.readouterr().out)["findings"]]

@@ -290,3 +290,17 @@ def test_a_known_accuracy_is_compared_with_the_largest_class(tmp_path, no_import
     assert "no_better_than_guessing" not in found
     # Questions that were repeated to see how often people are wrong are no news.
     assert "repeated_questions" not in found
+
+
+def test_the_larger_class_has_one_share(tmp_path, no_importances):
+    rng = np.random.default_rng(4)
+    classes = rng.permutation(np.repeat([0, 1], [70, 130]))
+    table = pd.DataFrame(rng.normal(size=(200, 3)) + 1.6 * classes[:, None], columns=list("abc"))
+    table.assign(truth=classes).to_csv(tmp_path / "t.csv", index=False)
+    log = tmp_path / "log.jsonl"
+    given = ["ask", tmp_path / "t.csv", "-o", log, "--oracle", "truth", "--questions", 120, "--seed", 3]
+    assert main(list(map(str, given))) == 0
+    model = fit_table(tmp_path / "t.csv", log, drop=["truth"], model="linear")
+    found = {one.code: one for one in findings_of_model(model)}
+    prior = found["prior"].value
+    assert found["majority"].majority == model.report.accuracy.majority == max(prior, 1 - prior)

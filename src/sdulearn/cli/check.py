@@ -86,7 +86,9 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
     graph, used = known_answers(answers)
     about = [*check_forced_choices(answers), *diagnostics.check_entities(answers)]
     if not len(used):
-        return [*about, NoAnswers(n_unsure=answers.n_unsure)], check_answers(answers)
+        # Forced choices say nothing about pairs.
+        empty = [NoAnswers(n_unsure=answers.n_unsure)] if answers.nearer is None else []
+        return [*about, *empty], check_answers(answers)
     # Answers about entities have neither a few classes nor a prior, and odd cycles are no contradiction there.
     entities = any(finding.code == "entities" for finding in about)
     with warnings.catch_warnings(record=True) as caught:

@@ -283,6 +283,14 @@ def _fit(table: Location | Frame, labels: Labels | None, options: FitOptions, an
         if data.random is not None and options.prior is None and len(chosen.classes_) == 2:
             chosen.prior_ = judge.prior_of_random_points(chosen, data)
         folds, accuracy, agreement, doubts = judge.judge(choice, options, data)
+        prior = chosen.prior_
+        if (
+            accuracy is not None
+            and prior is not None
+            and (prior.confidence is None or prior.n_similar + prior.n_dissimilar)
+        ):
+            # One share of the larger class, wherever it is compared with the model.
+            accuracy = replace(accuracy, majority=max(prior.value, 1 - prior.value))
         importances = judge.column_importances(chosen, folds, data)
     model, n_right = _with_names(chosen, data, labels, options)
     checks = _checks(options, data, chosen.prior_, accuracy, n_right)
