@@ -320,8 +320,10 @@ class IdsTaken(Finding):
     column: str
 
     def __str__(self) -> str:
-        other = "Name another column with `id_column` (`id_column=''` stands for row numbers)."
-        return f"Ids are in column {quoted(self.column)}, the first one: its cells are all different. {other}"
+        return (
+            f"Ids are in column {quoted(self.column)}, the first one: its cells are all different, so they are "
+            "not used as a feature. If they are not ids, name the column of ids."
+        )
 
 
 class TableGrew(Finding):

@@ -171,7 +171,7 @@ def _json_content(name: str, file_format: str, text: str) -> Sheet:
     )
     records = [(k, item if isinstance(item, dict) else "not a JSON object") for k, item in items]
     if file_format == "json" and not is_list and not any(isinstance(record, dict) for _, record in records):
-        what = "it must hold an object, a list of objects, or an object a line"
+        what = "it must hold an object, a list of objects, or one object per line"
         raise InputError(f"{name} is not JSON, or is cut off: {what}. Export or copy it again.")
     return Sheet(name, "json" if is_list else "jsonl", *_keyed(records))
 

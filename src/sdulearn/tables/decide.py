@@ -332,7 +332,7 @@ def _recognised(
         return "category", None, counts
     row, text_there = counts.first[form]
     raise Problem(
-        f"cells that are no {'dates' if form in DATES else 'numbers'} in",
+        f"cells that are not {'dates' if form in DATES else 'numbers'} in",
         noted(column, f"{rest:,}, the first {quoted(text_there)} in {where(row)}"),
         "Correct them, leave the column out with `drop`, or name it in `categories`.",
     )

@@ -289,7 +289,7 @@ def _json_object(path: str, number: int, line: bytes) -> dict[str, object]:
         if isinstance(cells := loads(text, object_pairs_hook=_with_single_keys), dict):
             return cells
     raise InputError(
-        f"{path}, line {number:,}: {quoted(text.strip())} is no JSON object, or has a key twice. Each line must be "
+        f"{path}, line {number:,}: {quoted(text.strip())} is not a JSON object, or has a key twice. Each line must be "
         'one, such as {"id": "p1", "height": 1.5}; remove the others.'
     )
 
@@ -449,7 +449,7 @@ def _json_types(path: str) -> dict[str, ArrowType]:
     for batch in _json_rows(path, {}, (), _JSON_LINES):
         found = pa.unify_schemas([found, batch.schema], promote_options="permissive")
     if not found.names:
-        raise InputError(f"{path} is empty. It needs a JSON object a line.")
+        raise InputError(f"{path} is empty. It needs one JSON object per line.")
     return dict(zip(found.names, found.types, strict=True))
 
 
@@ -463,7 +463,7 @@ def with_embedding(table: Table, path: Location) -> Table:
     if len(shared) > 1:
         raise InputError(f"{path} and {table.name} share {len(shared)} columns that may hold ids. Keep one of them.")
     if shared and len(ids[shared[0]].unique()) < len(vectors):
-        raise InputError(f"{path}: an id stands twice in column {quoted(shared[0])}. Keep one vector for each.")
+        raise InputError(f"{path}: an id appears twice in column {quoted(shared[0])}. Keep one vector for each.")
     # Some column is always read: it may hold the ids of the vectors.
     key = shared[0] if shared else next(iter(table.types))
 
