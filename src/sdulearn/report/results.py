@@ -109,7 +109,8 @@ class Headline(Opening, severity="result"):
         known = f"{self.value:.1%}, {interval(self.low, self.high, self.confidence)}"
         if self.measure == "agreement":
             return (
-                f"Estimated accuracy: unknown without `labels` or random questions. Agreement with held-out answers: "
+                "Estimated accuracy: unknown. It takes `labels`, or more random questions about each class. "
+                f"Agreement with held-out answers: "
                 f"{known}{_beside(self.always_different)}."
             )
         if self.basis == "chosen pairs":
