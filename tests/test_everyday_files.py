@@ -45,7 +45,7 @@ def features(name):
     columns, X, ids = read_features(FILES / name, sheet=sheet, answer_ids=set(write.answers().id_a))
     table = open_table(FILES / name, sheet)
     needed = columns.needed(name, list(table.types))
-    batches = [without_blanks(batch)[0] for _, batch in table.batches(needed, columns.width)]
+    batches = [without_blanks(batch, table.missing_texts)[0] for _, batch in table.batches(needed, columns.width)]
     np.testing.assert_array_equal(np.concatenate([columns.encode(name, batch)[0] for batch in batches]), X)
     return ids, columns.scaled(X)[:, np.lexsort(X)]
 

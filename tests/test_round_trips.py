@@ -1,7 +1,4 @@
-"""ask -> fit -> check -> predict: whatever the ids are and whatever happens to the table, no answer changes its rows.
-
-What a later issue mends is an xfail that names its fault.
-"""
+"""ask -> fit -> check -> predict: whatever the ids are and whatever happens to the table, answers keep their rows."""
 
 import unicodedata
 
@@ -30,7 +27,6 @@ IDS = {
     "accents": ("id", [f"{E_ACUTE[k % 2]}{k // 2}" for k in range(N)]),
     "missing marks": ("id", ["NA", "None", "null", "nan", "?", *(f"r{k}" for k in range(5, N))]),
 }
-T4 = pytest.mark.xfail(strict=True, reason="fault T4: ids NA, None, null, nan and ? vanish")
 
 
 def table_of(name):
@@ -72,7 +68,7 @@ def is_right(labels, truth):
     return max(share, 1 - share) > 0.9
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=T4 if name == "missing marks" else ()) for name in IDS])
+@pytest.mark.parametrize("name", IDS)
 def test_every_kind_of_ids(asked, tmp_path, name, capsys):
     """The classes that were answered are those that are predicted, under the same ids, in every step."""
     table, log = asked(name)
@@ -212,28 +208,76 @@ def test_ids_of_a_plain_file_that_may_be_row_numbers_have_to_be_named(tmp_path):
     assert is_right(model.predict(table_of("nr")), table_of("nr")["truth"])
 
 
-@pytest.mark.xfail(strict=True, reason="fault A4: a blank id is asked about, and its answer stops the session")
-def test_a_blank_id_is_refused_before_a_question_is_shown(tmp_path):
-    table_of("text").assign(id=["", *(f"r{k}" for k in range(1, N))]).to_csv(tmp_path / "t.csv", index=False)
+@pytest.mark.parametrize("odd", ["", "  ", "r5"])
+def test_ids_that_do_not_name_one_row_are_refused_before_a_question_is_shown(tmp_path, odd):
+    table_of("text").assign(id=[odd, *(f"r{k}" for k in range(1, N))]).to_csv(tmp_path / "t.csv", index=False)
     assert ask_more(tmp_path / "t.csv", tmp_path / "log.jsonl") == 2
     assert not (tmp_path / "log.jsonl").exists()
 
 
-@pytest.mark.xfail(strict=True, reason="fault T3: an id column that is not called id becomes a feature in silence")
-def test_an_id_column_of_another_name_is_no_feature(tmp_path):
-    frame = table_of("text").rename(columns={"id": "Kundennr."})
-    frame["Kundennr."] = [f"{k:05d}" for k in range(7, N + 7)]
+NAMES = {
+    "padded numbers": ("Kundennr.", lambda k: f"{k + 7:05d}"),
+    "numbers from 1": ("Kunde", lambda k: k + 1),
+    "numbers of rows": ("nr", lambda k: k + 1),
+    "numbers from elsewhere": ("Kunde", lambda k: k + 4000),
+    "numbers by their name": ("Kunden-Nr.", lambda k: 17 * k + 40),
+    "codes": ("Probe", lambda k: f"P{k}-b"),
+    "names": ("Firma", lambda k: f"Meier {k}"),
+}
+
+
+def test_an_id_that_another_row_has_is_refused_although_that_row_is_not_in_the_sample(tmp_path, monkeypatch, capsys):
+    """A large table is asked about by a sample of its rows."""
+    monkeypatch.setattr("sdulearn.workflow.data.MAX_UNLABELED", 20)
+    monkeypatch.setattr("sdulearn.cli.ask.sample_sizes", lambda n: [20])
+    frame = table_of("text").assign(id=[f"r{k // 2}" for k in range(N)])
     frame.to_csv(tmp_path / "t.csv", index=False)
-    assert ask_more(tmp_path / "t.csv", tmp_path / "log.jsonl", questions=30) == 0
-    model = fit_table(tmp_path / "t.csv", tmp_path / "log.jsonl", model="linear")
-    assert "Kundennr." not in [column.name for column in model.columns.columns]
+    assert ask_more(tmp_path / "t.csv", tmp_path / "log.jsonl") == 2
+    assert "2 times" in capsys.readouterr().err
+    assert not (tmp_path / "log.jsonl").exists()
 
 
-@pytest.mark.xfail(strict=True, reason="fault T6: of two labels of one id the last wins")
+@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_id_column_of_another_name_is_no_feature(tmp_path, capsys, kind, ending):
+    name, spell = NAMES[kind]
+    frame = table_of("text").rename(columns={"id": name})
+    frame[name] = list(map(spell, range(N)))
+    table = tmp_path / f"t.{ending}"
+    {"csv": frame.to_csv, "parquet": frame.to_parquet}[ending](table, index=False)
+    assert ask_more(table, tmp_path / "log.jsonl", questions=30) == 0
+    told = f"'{name}'" in capsys.readouterr().out
+    model = fit_table(table, tmp_path / "log.jsonl", model="linear")
+    assert [column.name for column in model.columns.columns if column.name != "truth"] == ["a", "b"]
+    assert told == (kind != "numbers of rows")
+    assert model.columns.id_column == (name if told else None)
+
+
+VALUES = {
+    "fractions": ("Kundennr.", lambda k: k + 0.5),
+    "whole numbers": ("income", lambda k: 17 * k % 1009),
+    "dates": ("born", lambda k: f"2020-01-{k % 30 + 1:02d} {k // 30:02d}:00"),
+    "sentences": ("review", lambda k: f"a review of number {k} again"),
+    "two alike": ("Kundennr.", lambda k: f"{max(k, 1):05d}"),
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_other_first_columns_are_features(kind):
+    name, spell = VALUES[kind]
+    frame = table_of("text").rename(columns={"id": name}).assign(**{name: list(map(spell, range(N)))})
+    pairs = RNG.permutation(N)[:40].reshape(20, 2)
+    answers = pd.DataFrame({"id_a": pairs[:, 0], "id_b": pairs[:, 1], "label": Y[pairs[:, 0]] == Y[pairs[:, 1]]})
+    model = fit_table(frame, answers, id_column="", drop=["truth"], model="linear", max_categories=N)
+    assert model.columns.columns[0].name == name
+
+
 def test_two_labels_for_one_id_are_refused(asked, tmp_path):
     table, log = asked("text")
     (tmp_path / "labels.csv").write_text("id,label\nr1,cat\nr2,dog\nr1,dog\n")
     assert fit(table, log, tmp_path / "m.sdu", "--labels", tmp_path / "labels.csv") == 2
+    with pytest.raises(InputError, match="two labels"):
+        fit_table(table, log, labels={1: "cat", "1": "dog"})
 
 
 def test_predict_takes_the_words_of_answers(asked, tmp_path):
@@ -243,9 +287,12 @@ def test_predict_takes_the_words_of_answers(asked, tmp_path):
     output = tmp_path / "out.csv"
     given = ("--answers", tmp_path / "pairs.csv", "--words", "jawohl=similar", "-o", output)
     assert run("predict", tmp_path / "m.sdu", table, *given) == 0
+    # Columns that only their ids tell, as for a fit.
+    (tmp_path / "pairs.csv").write_text("Eins;Zwei;Antwort\nr1;r2;gleich\nr3;r4;verschieden\n")
+    assert run("predict", tmp_path / "m.sdu", table, "--answers", tmp_path / "pairs.csv", "-o", output) == 0
+    assert pd.read_csv(output)["n_answers"].sum() == 4
 
 
-@pytest.mark.xfail(strict=True, reason="fault T9: ids in another Unicode form get no hint")
 def test_ids_in_another_unicode_form_get_a_hint():
     composed = table_of("accents")[::2]
     answers = pd.DataFrame({"id_a": [f"{E_ACUTE[1]}1"], "id_b": [f"{E_ACUTE[1]}2"], "label": ["same"]})

@@ -174,6 +174,14 @@ class SelfPairs(Listing, severity="warning"):
         return f"{count_of(self.count, *_FAULTS['self_pairs'])}, which shows nothing. {_SKIP}"
 
 
+class NoAnswers(Finding, severity="warning"):
+    n_unsure: Count
+
+    def __str__(self) -> str:
+        unsure = f" but {count_of(self.n_unsure, 'unsure one', 'unsure ones')}" if self.n_unsure else ""
+        return f"The file holds no answers{unsure}, so nothing can be learned from it. Ask about pairs of rows first."
+
+
 class UnknownIds(Listing, severity="warning"):
     cause: str = ""
 
@@ -298,13 +306,23 @@ class PassedOver(Finding):
         shown += [count_of(self.n_blank, "blank row", "blank rows")] if self.n_blank else []
         if self.columns:
             columns = listed(map(quoted, self.columns), MAX_COLUMNS)
-            shown.append(f"columns that are empty, number the rows or are the index of a data frame, {columns}")
+            shown.append(f"columns that are empty, number or name the rows or are the index of a data frame, {columns}")
         text = [f"Not read from the table: {'; '.join(shown)}."] if shown else []
         if self.encoding:
             text.append(
                 f"The table is not in UTF-8 and was read as {self.encoding}: look whether its letters are right."
             )
         return " ".join(text)
+
+
+class IdsTaken(Finding):
+    column: str
+
+    def __str__(self) -> str:
+        return (
+            f"Ids are in column {quoted(self.column)}, the first one: its cells are all different, so they are "
+            "not used as a feature. If they are not ids, name the column of ids."
+        )
 
 
 class TableGrew(Finding):

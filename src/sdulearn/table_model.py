@@ -25,6 +25,7 @@ from sdulearn.report.results import Opening, findings_of_model, lines
 from sdulearn.tables.columns import Column, Columns, Transformer, as_arrow, check_layout
 from sdulearn.tables.encoders import EncodedImages
 from sdulearn.tables.features import ImageFeatures, TextFeatures
+from sdulearn.tables.source import read_whole
 from sdulearn.tables.text_models import EmbeddedTexts
 from sdulearn.types import Array, Codes, Count, Estimator, Frame, Indices, Rows
 
@@ -114,32 +115,34 @@ class TableModel:
         kind = object if isinstance(self.classes[0], str) else np.int64
         return np.array(self.classes, dtype=kind)[places]
 
-    def features(self, table: Frame) -> Array:
+    def features(self, table: Frame, *, embedding: Location | None = None) -> Array:
         """Encode a raw table as features, not yet scaled.
 
         Parameters
         ----------
         table : frame
             With the columns of the training table, in any order; others are ignored.
+        embedding : str or path-like, optional
+            The file of vectors of its rows, if the model was fitted with one.
 
         Returns
         -------
         array of shape (n_rows, n_features)
             The features.
         """
-        arrow = as_arrow(table)
+        arrow = as_arrow(table) if embedding is None else read_whole(as_arrow(table), embedding)
         needed = self.columns.needed("The table", arrow.column_names)
         X, unseen = self.columns.encode("the table", arrow.select(needed))
         for name, count in unseen.items():
             warn(f"{self.columns.unseen_words(name, count)}.", UnseenCategoryWarning)
         return X
 
-    def decision_function(self, table: Frame) -> Array:
+    def decision_function(self, table: Frame, *, embedding: Location | None = None) -> Array:
         """Return decision values: positive for the second of two classes; one per class with more.
 
         Parameters
         ----------
-        table : frame
+        table, embedding
             As in :meth:`features`.
 
         Returns
@@ -147,14 +150,16 @@ class TableModel:
         array of shape (n_rows,) or (n_rows, n_classes)
             Decision values.
         """
-        return np.asarray(self.estimator.decision_function(self.columns.scaled(self.features(table))))
+        return np.asarray(
+            self.estimator.decision_function(self.columns.scaled(self.features(table, embedding=embedding)))
+        )
 
-    def predict(self, table: Frame) -> NDArray[Any]:
+    def predict(self, table: Frame, *, embedding: Location | None = None) -> NDArray[Any]:
         """Predict the name of the class of each row.
 
         Parameters
         ----------
-        table : frame
+        table, embedding
             As in :meth:`features`.
 
         Returns
@@ -162,14 +167,14 @@ class TableModel:
         int array, or object array of str, of shape (n_rows,)
             Class names.
         """
-        return self._named(self.decide(self.features(table))[0])
+        return self._named(self.decide(self.features(table, embedding=embedding))[0])
 
-    def predict_proba(self, table: Frame) -> Array:
+    def predict_proba(self, table: Frame, *, embedding: Location | None = None) -> Array:
         """Predict the probability of each class.
 
         Parameters
         ----------
-        table : frame
+        table, embedding
             As in :meth:`features`.
 
         Returns
@@ -177,7 +182,7 @@ class TableModel:
         array of shape (n_rows, n_classes)
             Columns in the order of ``classes``.
         """
-        probability = self.decide(self.features(table))[1]
+        probability = self.decide(self.features(table, embedding=embedding))[1]
         if probability is None:
             raise InputError("The loss of this model gives no probabilities. Fit with `loss='logistic'`.")
         return probability

@@ -198,3 +198,26 @@ def test_a_ratio_that_the_prior_does_not_explain(tmp_path, call, capsys):
         out = capsys.readouterr().out
         assert told in out
         assert "No problems found" not in out
+
+
+def test_answers_are_counted_not_their_ids(tmp_path, call, capsys):
+    (tmp_path / "p.csv").write_text("id_a,id_b,label\nx,y,same\na,b,different\na,z,same\n")
+    (tmp_path / "t.csv").write_text("id,x\na,1\nb,2\n")
+    assert call("check", tmp_path / "p.csv", "--table", tmp_path / "t.csv", "--json") == 1
+    found = {one["code"]: one["numbers"] for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert found["unknown_ids"]["count"] == 2
+    assert found["unknown_ids"]["items"] == ["line 2: x and y", "line 4: z"]
+
+
+@pytest.mark.parametrize("rows", ["", "a,b,unsure\n"])
+def test_a_file_without_answers_is_a_problem(tmp_path, call, capsys, rows):
+    (tmp_path / "p.csv").write_text(f"id_a,id_b,label\n{rows}")
+    assert call("check", tmp_path / "p.csv", "--json") == 1
+    found = [one for one in json.loads(capsys.readouterr().out)["findings"] if one["code"] == "no_answers"]
+    assert [one["numbers"] for one in found] == [{"n_unsure": int(bool(rows))}]
+
+
+def test_forced_choices_alone_are_answers(tmp_path, call, capsys):
+    (tmp_path / "p.csv").write_text("x,first,second,chosen\na,b,c,first\nd,b,c,second\n")
+    call("check", tmp_path / "p.csv", "--json")
+    assert "no_answers" not in [one["code"] for one in json.loads(capsys.readouterr().out)["findings"]]

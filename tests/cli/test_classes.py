@@ -23,6 +23,10 @@ def test_classes_of_a_file(tmp_path, call, capsys):
     facts = {one["code"]: one["numbers"] for one in json.loads(capsys.readouterr().out)["findings"]}
     assert facts["classes_found"]["n_classes"] == 3
     assert facts["unconnected_parts"] == {"n_ids": 2, "n_parts": 1}
+    assert call("classes", answers, "-o", "-") == 0
+    rows, told = capsys.readouterr()
+    assert rows == (tmp_path / "out.csv").read_text()
+    assert "2 classes of 20 connected ids" in told
 
 
 def test_files_without_classes(tmp_path, refused):
@@ -33,6 +37,7 @@ def test_files_without_classes(tmp_path, refused):
     assert "connect 200 groups of rows" in refused("classes", write(tmp_path / "p.csv", entities))
     few = write(tmp_path / "p.csv", ["a,b,1", "b,c,0"])
     assert "must end in .csv" in refused("classes", few, "-o", tmp_path / "out.xlsx")
+    assert "-o" in refused("classes", few, "-o", "-", "--json")
     assert "would overwrite it" in refused("classes", few, "-o", few)
     clique = write(tmp_path / "p.csv", ["a,b,0", "a,c,0", "b,c,0", "a,d,0", "b,d,0", "c,d,0", "a,e,1"])
     assert "--classes 3: the answers are about 4 classes" in refused("classes", clique, "--classes", 3)

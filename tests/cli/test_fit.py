@@ -70,12 +70,14 @@ def test_three_sentences_and_the_warnings_by_default_and_nothing_if_quiet(call, 
     answers.assign(label=answers["label"].sample(frac=1, random_state=0).to_numpy()).to_csv(tmp_path / "p.csv")
     assert call(*options()) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3
-    assert lines[2] == f"The model is in {tmp_path / 'model.sdu'}, its report in {tmp_path / 'model.html'}."
+    assert len(lines) == 4
+    where = f"The model is in {tmp_path / 'model.sdu'}, its report in {tmp_path / 'model.html'}."
+    assert lines[3] == where
     assert call(*options(answers=tmp_path / "p.csv")) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) > 3
-    assert all(line.startswith("warning: ") for line in lines[3:])
+    assert len(lines) > 4
+    assert all(line.startswith("warning: ") for line in lines[3:-1])
+    assert lines[-1] == where
     assert call(*options(answers=tmp_path / "p.csv"), "--quiet") == 0
     assert capsys.readouterr() == ("", "")
     assert call(*options(answers=tmp_path / "none.csv"), "--quiet") == 2

@@ -238,3 +238,21 @@ def test_an_option_that_a_command_does_not_take(option, hint, capsys):
     assert main(["check", "answers.csv", option]) == 2
     expected = f"sdulearn: sdulearn check does not take {option}. {hint}sdulearn check --help lists what it takes.\n"
     assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize("command", [["fit", "t.csv", "a.csv"], ["ask", "t.csv"], ["check", "a.csv"], ["demo"]])
+def test_only_rows_go_to_standard_output(tmp_path, monkeypatch, capsys, command):
+    """A file or folder named - would be made otherwise."""
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, "-o", "-"]) == 2
+    assert "standard output" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_output_that_is_a_folder_is_refused(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("id,x\na,1\nb,2\n")
+    (tmp_path / "out.csv").mkdir()
+    (tmp_path / "a.csv").write_text("id_a,id_b,label\na,b,same\n")
+    for command in (["classes", tmp_path / "a.csv"], ["fit", tmp_path / "t.csv", tmp_path / "a.csv"]):
+        assert main([*map(str, command), "-o", str(tmp_path / "out.csv")]) == 2
+        assert "folder" in capsys.readouterr().err

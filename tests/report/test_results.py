@@ -6,10 +6,12 @@ from dataclasses import replace
 from html import escape
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, TableModel
+from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, TableModel, fit_table
 from sdulearn.answers.answer_model import Rate
+from sdulearn.cli.main import main
 from sdulearn.findings import NamesUncertain, NoBetterThanGuessing, RepeatedQuestions, TiedQuestions
 from sdulearn.io.typed import plain, read
 from sdulearn.metrics import AnswerCounts, ClassAgreement, Share
@@ -227,8 +229,8 @@ def test_two_classes_have_one_share_and_the_larger_one_may_be_larger_than_estima
 
 
 def test_agreement_stands_beside_what_always_different_has(many_classes):
-    same, different = Share(0.8, 0.7, 0.9, 10), Share(0.99, 0.98, 1.0, 90)
-    agreement = replace(many_classes.report.agreement, same=same, different=different)
+    counts = AnswerCounts((1, 2), ((6.0, 1.0), (1.0, 3.0)), ((20.0, 60.0), (60.0, 10.0)))
+    agreement = replace(many_classes.report.agreement, counts=counts)
     assert finding(many_classes, "headline", agreement=agreement).always_different == 0.9
     known = replace(agreement, accuracy=Share(0.7, 0.6, 0.8, 12.4), basis="labels")
     assert finding(many_classes, "headline", agreement=known).always_different is None
@@ -256,3 +258,49 @@ def test_a_forged_report_has_a_page_or_is_refused(table_model, change):
     model = replace(table_model, report=report)
     assert "<i>" not in page(model) + model._repr_html_()
     assert model.summary()
+
+
+def test_agreement_with_random_pairs_stands_beside_their_share_of_different(no_importances):
+    """With shared rows, answers of one kind count as fewer independent ones than those of the other."""
+    rng = np.random.default_rng(5)
+    classes = np.repeat(np.arange(6), 20)
+    table = pd.DataFrame(rng.normal(size=(120, 3)) + 5 * rng.normal(size=(6, 3))[classes], columns=list("abc"))
+    pairs = rng.integers(0, 120, size=(200, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    same = classes[pairs[:, 0]] == classes[pairs[:, 1]]
+    answers = pd.DataFrame({"id_a": pairs[:, 0], "id_b": pairs[:, 1], "label": same})
+    model = fit_table(table, answers, classes=6, id_column="", model="linear")
+    headline = {one.code: one for one in findings_of_model(model)}["headline"]
+    assert headline.always_different == pytest.approx(1 - same.mean(), abs=0.02)
+
+
+def test_a_known_accuracy_is_compared_with_the_largest_class(tmp_path, no_importances):
+    """The agreement with chosen pairs says less than the accuracy on rows of random questions."""
+    rng = np.random.default_rng(4)
+    classes = np.repeat(np.arange(3), 60)
+    table = pd.DataFrame(rng.normal(size=(180, 3)) + 3 * rng.normal(size=(3, 3))[classes], columns=list("abc"))
+    table.assign(truth=classes).to_csv(tmp_path / "t.csv", index=False)
+    log = tmp_path / "log.jsonl"
+    given = ["ask", tmp_path / "t.csv", "-o", log, "--oracle", "truth", "--questions", 100, "--classes", 3, "--seed", 1]
+    assert main(list(map(str, given))) == 0
+    model = fit_table(tmp_path / "t.csv", log, drop=["truth"], model="linear")
+    found = {one.code: one for one in findings_of_model(model)}
+    assert found["headline"].measure == "accuracy"
+    assert found["headline"].low > 0.5
+    assert "no_better_than_guessing" not in found
+    # Questions that were repeated to see how often people are wrong are no news.
+    assert "repeated_questions" not in found
+
+
+def test_the_larger_class_has_one_share(tmp_path, no_importances):
+    rng = np.random.default_rng(4)
+    classes = rng.permutation(np.repeat([0, 1], [70, 130]))
+    table = pd.DataFrame(rng.normal(size=(200, 3)) + 1.6 * classes[:, None], columns=list("abc"))
+    table.assign(truth=classes).to_csv(tmp_path / "t.csv", index=False)
+    log = tmp_path / "log.jsonl"
+    given = ["ask", tmp_path / "t.csv", "-o", log, "--oracle", "truth", "--questions", 120, "--seed", 3]
+    assert main(list(map(str, given))) == 0
+    model = fit_table(tmp_path / "t.csv", log, drop=["truth"], model="linear")
+    found = {one.code: one for one in findings_of_model(model)}
+    prior = found["prior"].value
+    assert found["majority"].majority == model.report.accuracy.majority == max(prior, 1 - prior)

@@ -54,7 +54,8 @@ def in_batches(path, columns):
     """Features, batch by batch, and the first rows of the batches."""
     table = open_table(path)
     found = list(table.batches(columns.needed(str(path), list(table.types)), columns.width))
-    return [columns.encode("t", without_blanks(batch)[0])[0] for _, batch in found], [first for first, _ in found]
+    filled = [without_blanks(batch, table.missing_texts)[0] for _, batch in found]
+    return [columns.encode("t", batch)[0] for batch in filled], [first for first, _ in found]
 
 
 WHO = "who,age,colour\n007,1,red\nb,2,blue\nc,3,red\n"
@@ -193,22 +194,22 @@ REFUSED = [
     ("csv", "a,b\n,\n,\n", {}, "has no rows"),
     ("csv", "id\n1\n", {}, "no columns to learn from"),
     ("csv", "a,b\n", {}, "has no rows"),
-    ("csv", "name,a\n" + "\n".join(f"n{k},{k}" for k in range(60)), {},
+    ("csv", "a,name\n" + "\n".join(f"{k},n{k}" for k in range(60)), {"id_column": ""},
      r"'name' \(60\).*`id_column`.*`drop`.*`max_categories`"),
     ("csv", "a,b\n1,2\n", {"id_column": "x"}, NAMED),
     ("csv", "a,b\n1,2\n", {"drop": ["x"]}, NAMED),
     # A column that would fit as well as row numbers, and is not called as ids are: it must be said.
     ("csv", "x,y\n1,0.5\n2,1\n3,2\n", {"answer_ids": {"1", "2"}},
      "'x' could be the column of ids.*row numbers from 0.*`id_column=''`"),
-    ("jsonl", "\n\n", {}, "It needs a JSON object a line"),
-    ("jsonl", '{"a": 1}\n[1]', {}, "line 2: .* is no JSON object"),
-    ("jsonl", '{"a": 1}\n"a"', {}, "is no JSON object"),
-    ("jsonl", '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", {}, "is no JSON object"),
+    ("jsonl", "\n\n", {}, "It needs one JSON object per line"),
+    ("jsonl", '{"a": 1}\n[1]', {}, "line 2: .* is not a JSON object"),
+    ("jsonl", '{"a": 1}\n"a"', {}, "is not a JSON object"),
+    ("jsonl", '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", {}, "is not a JSON object"),
     ("jsonl", '{"a": 1, "a": 2}', {}, "or has a key twice"),
     ("jsonl", '{"a": "\\ud800"}', {}, "cannot be read"),
     ("jsonl", '{"a": 18446744073709551616}', {}, "cannot be read"),
     ("jsonl", b'{"a": "\xff"}', {}, "not text in UTF-8"),
-    ("jsonl", "{,}", {}, "is no JSON object"),
+    ("jsonl", "{,}", {}, "is not a JSON object"),
     ("csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 50, mtime=0)[:-9], {}, "cut off or damaged"),
     ("jsonl.gz", gzip.compress(b'{"a": 1}\n' * 50, mtime=0)[:-9], {}, "cut off or damaged"),
     ("jsonl", '{"a": 1}\n{"a": "x"}', {}, "cannot be read"),

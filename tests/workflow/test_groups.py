@@ -233,3 +233,21 @@ def test_cross_validation_of_estimators_takes_a_graph_with_groups():
     model = PairLogisticRegression(0.01)
     apart = cross_val_accuracy(model, rows, AnswerGraph.from_y(known, groups=person))
     assert apart.value < cross_val_accuracy(model, rows, known).value - 0.15
+
+
+@pytest.mark.parametrize("n_groups", [5, 30])
+def test_answers_that_share_rows_and_their_groups(n_groups):
+    """Folds of the likelihood keep the groups of the rows."""
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 2, 120)
+    table = pd.DataFrame({"id": [f"r{k}" for k in range(120)], "x": rng.normal(size=120) + 3 * y})
+    ends = rng.integers(0, 120, (60, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    ids = table["id"].to_numpy()
+    answers = pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": y[ends[:, 0]] == y[ends[:, 1]]})
+    model = fit_table(
+        table.assign(who=rng.integers(0, n_groups, 120).astype(str)), answers, groups="who", model="linear"
+    )
+    assert true_accuracy(model, table, y) > 0.85
+    with pytest.raises(InputError, match="`groups`"):
+        fit_table(table, answers, groups="id")

@@ -86,7 +86,7 @@ def test_a_saved_model_decides_to_the_last_bit(told, tmp_path):
     new = pd.DataFrame({"notes": [*sentences(300, 5)[0], "", None], "length": range(302)})
     np.testing.assert_array_equal(other.decision_function(new), model.decision_function(new))
     assert other.columns.feature_names == model.columns.feature_names
-    with pytest.warns(UnseenCategoryWarning, match="1 texts in column 'notes' have no word in common"):
+    with pytest.warns(UnseenCategoryWarning, match="1 text in column 'notes' has no word in common"):
         other.predict(pd.DataFrame({"notes": ["qqq"], "length": [1]}))
 
 

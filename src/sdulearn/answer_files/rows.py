@@ -171,7 +171,7 @@ def _json_content(name: str, file_format: str, text: str) -> Sheet:
     )
     records = [(k, item if isinstance(item, dict) else "not a JSON object") for k, item in items]
     if file_format == "json" and not is_list and not any(isinstance(record, dict) for _, record in records):
-        what = "it must hold an object, a list of objects, or an object a line"
+        what = "it must hold an object, a list of objects, or one object per line"
         raise InputError(f"{name} is not JSON, or is cut off: {what}. Export or copy it again.")
     return Sheet(name, "json" if is_list else "jsonl", *_keyed(records))
 
@@ -224,14 +224,14 @@ class Labels:
 def read_labels(source: Location | Mapping[object, object] | Frame) -> Labels:
     """Read labels by id: rows ``id,label`` of a file or a frame, or a mapping."""
     if isinstance(source, Mapping):
-        by_id = {as_text(name): as_text(label) for name, label in source.items()}
+        by_id = _by_id("`labels`", [(as_text(name), as_text(label)) for name, label in source.items()])
         return Labels("`labels`", by_id, whole=not any(isinstance(label, str) for label in source.values()))
     sheet = read_sheet(source, "`labels`")
     cells = [list(one.values())[:2] if isinstance(one, dict) else [] for _, one in sheet.records]
     rows = [[from_cell(as_text(cell)) for cell in row] for row in cells]
     if not rows or any(len(row) < 2 or not all(row) for row in rows):
         raise InputError(f"{sheet.name} needs a first line id,label and then an id and its class in every row.")
-    by_id = dict(rows)
+    by_id = _by_id(sheet.name, rows)
     # In a text file, what looks like a number is one.
     text = sheet.format.startswith(("csv", "tsv"))
     whole = text or not any(isinstance(label, str) for _, label in cells)
@@ -242,6 +242,16 @@ def read_labels(source: Location | Mapping[object, object] | Frame) -> Labels:
     if label in by_id.values() and not looks_like_id(first):
         raise found.no_header()
     return found
+
+
+def _by_id(name: str, rows: Iterable[Sequence[str]]) -> dict[str, str]:
+    """Return labels by id; refuse two different labels of one id."""
+    by_id: dict[str, str] = {}
+    for row, label in rows:
+        if by_id.setdefault(row, label) != label:
+            both = f"{quoted(by_id[row])} and {quoted(label)}"
+            raise InputError(f"{name}: the id {quoted(row)} has two labels, {both}. Keep the right one.")
+    return by_id
 
 
 def class_numbers(labels: Sequence[str], n_classes: int) -> tuple[Codes, tuple[str, ...]]:

@@ -47,6 +47,8 @@ _STATED = {
 }  # fmt: skip
 # Probabilities of being right at the ends of a scale of certainty. Of 45,000 answers of people 60, 74 and 87% were
 # right at certainty 1, 2 and 3.
+# Nobody takes so many seconds for every answer.
+_LONG_SECONDS = 100
 _SCALE_ENDS = (0.6, 0.9)
 
 
@@ -73,10 +75,14 @@ def is_answer(text: str) -> bool:
 
 
 def seconds(texts: Iterable[str], column: str) -> Array:
-    """Return how long answers took; the name of the column may say milliseconds."""
+    """Return how long answers took; the name of the column may say milliseconds, as ``rt`` of jsPsych does."""
     numbers = np.array([number(text.replace(",", ".")) for text in texts], dtype=np.float64)
-    usable = np.isfinite(numbers) & (numbers >= 0)
-    return np.where(usable, numbers, np.nan) / (1000 if re.search(r"ms\W*$", column.lower()) else 1)
+    usable = np.where(np.isfinite(numbers) & (numbers >= 0), numbers, np.nan)
+    name = column.lower().strip()
+    are_milliseconds = re.search(r"ms\W*$", name) or (
+        name == "rt" and not np.all(usable[usable == usable] < _LONG_SECONDS)
+    )
+    return usable / (1000 if are_milliseconds else 1)
 
 
 def certainties(cells: Iterable[str]) -> dict[str, float]:

@@ -330,6 +330,9 @@ class AnswerGraph:
         kept = np.array([~self._touched(~of_fold) for of_fold in shown.T])
         fold, answer = np.nonzero(kept)
         n_folds = len(kept)
+        clusters = None
+        if self.clusters is not None:
+            clusters = (np.arange(n_folds)[:, None] * (int(self.clusters.max()) + 1) + self.clusters).ravel()
         rows, points = (np.arange(n_folds)[:, None] * n for n in (self.n_rows, self.n_points))
         graph = replace(
             self,
@@ -347,6 +350,7 @@ class AnswerGraph:
             points=np.tile(self.points, n_folds),
             labels=np.where(shown.T, self.labels, 0).ravel(),
             point_weights=np.tile(self.point_weights, n_folds),
+            clusters=clusters,
         )
         return graph, answer
 

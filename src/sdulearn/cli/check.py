@@ -24,7 +24,7 @@ from sdulearn.answers.records import flip_rate, random_ends
 from sdulearn.answers.y import DISSIMILAR, SIMILAR
 from sdulearn.cli import options as cli
 from sdulearn.errors import shortened
-from sdulearn.findings import Finding, FitWarning, Repeats, SelfPairs, UnknownIds
+from sdulearn.findings import Finding, FitWarning, NoAnswers, Repeats, SelfPairs, UnknownIds
 from sdulearn.io.files import written_whole
 from sdulearn.prior import PriorEstimate, estimate_prior, random_of
 from sdulearn.reading import Reading
@@ -69,7 +69,10 @@ def _faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int,
     """Return findings of answers that a fit cannot use, or that say nothing new."""
     found: list[Finding] = []
     if unknown:
-        ids = tuple(f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown)
+        by_answer: dict[int, list[str]] = {}
+        for k, name in unknown:
+            by_answer.setdefault(k, []).append(shortened(name))
+        ids = tuple(f"line {answers.lines[k]}: {' and '.join(names)}" for k, names in by_answer.items())
         found.append(UnknownIds(count=len(ids), items=ids, cause=why))
     repeats = checks.repeats[:0] if answers.n_chosen else checks.repeats
     for kind, numbers in ((SelfPairs, checks.self_pairs), (Repeats, repeats)):
@@ -83,7 +86,9 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
     graph, used = known_answers(answers)
     about = [*check_forced_choices(answers), *diagnostics.check_entities(answers)]
     if not len(used):
-        return about, check_answers(answers)
+        # Forced choices say nothing about pairs.
+        empty = [NoAnswers(n_unsure=answers.n_unsure)] if answers.nearer is None else []
+        return [*about, *empty], check_answers(answers)
     # Answers about entities have neither a few classes nor a prior, and odd cycles are no contradiction there.
     entities = any(finding.code == "entities" for finding in about)
     with warnings.catch_warnings(record=True) as caught:

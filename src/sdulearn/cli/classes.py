@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +21,13 @@ from sdulearn.types import Array
 
 def run(arguments: argparse.Namespace) -> int:
     """Find classes, write them, and say how sure they are."""
-    output = None if arguments.output is None else Path(arguments.output)
+    is_screen = arguments.output == "-"
+    output = None if arguments.output is None or is_screen else Path(arguments.output)
     cli.check_outputs((output,), (arguments.answers,))
     if output is not None and output.suffix.lower() != ".csv":
         raise InputError(f"{output}: the name must end in .csv.")
+    if arguments.json and is_screen:
+        raise InputError("--json prints the findings instead of the rows: name a file for the rows with -o.")
     answers = cli.answers_of(arguments)
     if entities := check_entities(answers):
         raise InputError(f"{answers.name}: {entities[0]}")
@@ -35,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         if number and counted.are_entities:
             raise InputError(f"{answers.name}: {number[0]}")
     columns, model = classes_of_answers(answers, n_classes)
-    if output is not None:
+    if arguments.output is not None:
         cells = zip(map(as_cell, columns["id"]), *list(columns.values())[1:], strict=True)
         cli.write_csv(output, [columns, *cells])
     found = [
@@ -48,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         cli.print_json({"file": output, "findings": found})
     else:
-        cli.say("\n".join(map(cli.in_options, lines(found, ITEMS_SHOWN))))
+        cli.say("\n".join(map(cli.in_options, lines(found, ITEMS_SHOWN))), sys.stderr if is_screen else None)
         if output is not None:
             cli.say(f"Wrote {output}.")
     return 0

@@ -11,7 +11,7 @@ from sdulearn.cli import options as cli
 from sdulearn.cli.predict import write_answered
 from sdulearn.errors import InputError
 from sdulearn.io.files import file_format
-from sdulearn.report.results import Headline, Learned, findings_of_model, lines
+from sdulearn.report.results import Opening, findings_of_model, lines
 from sdulearn.tables.known_ids import ids_among
 from sdulearn.workflow.fit import fit_answers
 
@@ -31,11 +31,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         cli.print_json({"model": path, "page": page, "findings": findings, "report": model.report})
         return 0
-    first = [finding for finding in findings if isinstance(finding, Learned | Headline)]
+    first = [finding for finding in findings if isinstance(finding, Opening)]
     warned = [finding for finding in findings if finding.severity in ("warning", "error")]
     also = "" if arguments.answered is None else f", the classes of the rows in answers in {arguments.answered}"
     where = f"The model is in {path}, its report in {page}{also}."
-    cli.say(cli.in_options("\n".join([*lines(first), where, *lines(warned)])))
+    cli.say(cli.in_options("\n".join([*lines(first), *lines(warned), where])))
     if arguments.verbose:
         rest = [finding for finding in findings if finding not in first and finding not in warned]
         cli.say(cli.in_options("\n".join(lines(rest))))

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import NamedTuple, NoReturn
 
 from sdulearn import __version__
-from sdulearn.cli.options import add_options, in_options, printable, say
+from sdulearn.cli.options import OF_ROWS, add_options, in_options, printable, say
 from sdulearn.errors import SdulearnError, reason
 from sdulearn.progress import SCREEN
 
@@ -183,6 +183,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments, unknown = build_parser(named).parse_known_args(given)
         if unknown:
             return _stop(_unknown(unknown[0], arguments.parser), 2)
+        if getattr(arguments, "output", None) == "-" and arguments.command_name not in OF_ROWS:
+            return _stop(f"-o -, standard output, is for the rows of {' and '.join(OF_ROWS)}. Name a file.", 2)
         SCREEN.quiet = arguments.quiet
         with _interrupt_later():
             module = importlib.import_module(f"sdulearn.cli.{arguments.command_name}")

@@ -109,6 +109,8 @@ ARGUMENTS = (
 
 _TABLE, _ANSWERS, _METHOD = "reading the table", "reading the answers", "method"
 _SHOWN, _ASKED, _PROGRAM, _PAGE = "what the page shows", "what is asked", "a program that answers", "the page"
+# Commands that write rows to standard output with -o -.
+OF_ROWS = ("predict", "classes")
 # At most one of these.
 PRINTED = "what is printed"
 _COLUMNS = "COLUMN,..."
@@ -120,7 +122,7 @@ OPTIONS = (
            "in /), or - for standard output (default)", "OUT"),
     Option("output", "ask", str, "log of answers (.jsonl): a new one, or one to continue", "LOG"),
     Option("output", "check", str, "page to write (.html), with plots of the people", "PAGE"),
-    Option("output", "classes", str, "file to write (.csv), one row per id", "OUT"),
+    Option("output", "classes", str, "file to write (.csv), one row per id, or - for standard output", "OUT"),
     Option("output", "demo", str, "folder to write into (sdulearn-demo)", "FOLDER", "sdulearn-demo"),
     Option("report", "fit", Path, "report page (default: the model's name with .html)", "PAGE"),
     Option("answered", "fit", Path, "classes of the rows in answers, from features and answers together", "OUT"),
@@ -143,8 +145,8 @@ OPTIONS = (
     Option("categories", "fit ask", _names, "columns to read as categories, even if they look like numbers",
            _COLUMNS, (), _TABLE),
     Option("text", "fit ask", _names, "columns of sentences", _COLUMNS, (), _TABLE),
-    Option("text_model", "fit ask", str, "name or folder of a model of sentence embeddings that reads them", "NAME",
-           group=_TABLE),
+    Option("text_model", "fit ask predict", str, "name or folder of a model of sentence embeddings that reads them",
+           "NAME", group=_TABLE),
     Option("images", "fit ask", _names, "columns of image files; also links, which are only shown (--drop them)",
            _COLUMNS, (), _TABLE),
     Option("image_root", "fit ask predict", Path, "folder of images and sounds (default: the table's)", "FOLDER",
@@ -371,18 +373,31 @@ def print_json(data: object) -> None:
     print(json.dumps(plain(data), indent=2, allow_nan=False))
 
 
-def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
-    """Write a CSV file, whole or not at all."""
+class Screen:
+    """Standard output without control characters, which an untrusted table may hold."""
+
+    def write(self, line: str) -> int:
+        """Write some lines."""
+        return sys.stdout.write("\n".join(printable(part) for part in line.split("\n")))
+
+
+def write_csv(path: Path | None, rows: Iterable[Iterable[object]]) -> None:
+    """Write a CSV file, whole or not at all; to the screen without a path."""
     from sdulearn.io.files import written_whole
 
+    if path is None:
+        csv.writer(Screen(), lineterminator="\n").writerows(rows)
+        return
     with written_whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(rows)
 
 
-def check_outputs(outputs: tuple[Path | None, ...], inputs: tuple[Path | None, ...]) -> None:
-    """Refuse an output file that is an input, or whose folder is not there."""
+def check_outputs(outputs: tuple[Path | None, ...], inputs: tuple[Path | None, ...], folder: bool = False) -> None:
+    """Refuse an output file that is an input or a folder, or whose folder is not there, before the work."""
     for output in filter(None, outputs):
         if not output.parent.is_dir():
             raise InputError(f"There is no folder {output.parent} to write {output.name} into. Create it first.")
-        if output.exists() and any(output.samefile(path) for path in inputs if path and path.exists()):
+        if output.is_dir() and not folder:
+            raise InputError(f"{output} is a folder. Name a file.")
+        if output.is_file() and any(output.samefile(path) for path in inputs if path and path.exists()):
             raise InputError(f"{output} is read by this command; writing it would overwrite it. Name another file.")

@@ -9,8 +9,9 @@ import io
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from operator import ne
 from pathlib import Path
 from typing import IO, Any
@@ -19,10 +20,14 @@ import numpy as np
 
 from sdulearn.cli import options as cli
 from sdulearn.errors import InputError, ModelFileError, pa, pc, require, shortened
+from sdulearn.findings import Finding, FitWarning
 from sdulearn.io.files import FORMULA_START, as_cell, file_format, written_whole
 from sdulearn.parts import Sums
+from sdulearn.reading import Reading
+from sdulearn.report.results import lines
 from sdulearn.table_model import TableModel, load_model
 from sdulearn.tables.ids import id_texts
+from sdulearn.tables.known_ids import ids_among
 from sdulearn.workflow.predict import (
     Predictions,
     asked_rows,
@@ -40,24 +45,29 @@ def run(arguments: argparse.Namespace) -> int:
     """Predict batch by batch, and print a summary."""
     given = arguments.output
     output = None if given in (None, "-") else Path(given)
-    cli.check_outputs((output,), (arguments.table, arguments.model, arguments.answers))
+    is_folder = output is not None and given.endswith(("/", os.sep))
+    cli.check_outputs((output,), (arguments.table, arguments.model, arguments.answers), is_folder)
     if arguments.json and output is None:
         raise InputError("--json prints a summary instead of the rows: name a file for the rows with -o.")
     model = load_model(arguments.model)
     if not isinstance(model, TableModel):
         raise ModelFileError(f"{arguments.model} contains an estimator without a table. Use sdulearn.load_model.")
     escaped: Counter[str] = Counter(id=0, label=0)
-    answers = None if arguments.answers is None else cli.answers_of(arguments)
+    id_column = model.columns.id_column or "" if arguments.id_column is None else arguments.id_column
+    reading = Reading(id_column=id_column, sheet=arguments.sheet, skip_rows=arguments.skip_rows)
+    find_ids = partial(ids_among, arguments.table, reading)
+    answers = None if arguments.answers is None else cli.answers_of(arguments, find_ids)
     options: dict[str, Any] = {
         "answers": answers,
         "id_column": arguments.id_column,
         "skip_bad": arguments.skip_bad,
         "image_root": arguments.image_root,
         "embedding": arguments.embedding,
+        "text_model": arguments.text_model,
         "sheet": arguments.sheet,
         "skip_rows": arguments.skip_rows,
     }
-    if output is not None and given.endswith(("/", os.sep)):
+    if output is not None and is_folder:
         sums = write_predictions(model, arguments.table, output, **options)
     else:
         sums = Sums(by_class=np.zeros(len(model.classes), dtype=np.int64), n_asked=0, unseen=Counter())
@@ -69,24 +79,31 @@ def run(arguments: argparse.Namespace) -> int:
     counts = dict(zip(model.names, sums["by_class"].tolist(), strict=True))
     summary = {"n_rows": int(sums["by_class"].sum()), "n_asked": sums["n_asked"], "classes": counts}
     summary |= {"unseen_texts": sums["unseen"], "formulas": escaped}
+    found = _warnings(model, sums["unseen"], escaped)
     if arguments.json:
-        cli.print_json({"file": output, **summary})
+        cli.print_json({"file": output, **summary, "findings": found})
     else:
-        _tell(model, summary, output)
+        _tell(model, summary, found, output)
     return 0
 
 
-def _tell(model: TableModel, summary: dict[str, Any], output: Path | None) -> None:
+def _warnings(model: TableModel, unseen: Counter[str], escaped: Counter[str]) -> list[Finding]:
+    """Findings about cells that are new since training, or that a spreadsheet would run."""
+    found: list[Finding] = [
+        FitWarning(message=f"{model.columns.unseen_words(*cells)}.") for cells in unseen.most_common()
+    ]
+    how = "begin like a formula and are written with an apostrophe before them (not in -o out.parquet)"
+    return [*found, *(FitWarning(message=f"{count:,} cells of {name!r} {how}.") for name, count in (+escaped).items())]
+
+
+def _tell(model: TableModel, summary: dict[str, Any], found: Sequence[Finding], output: Path | None) -> None:
     """Print a summary; on standard error if the rows are on the screen."""
     shares = ", ".join(f"{count:,} of class {shortened(name)}" for name, count in summary["classes"].items())
     two = len(model.classes) == 2 and model.link is not None
     meaning = f"; probability: that of class {shortened(model.names[1])}" if two else ""
     meaning += f"; {summary['n_asked']:,} rows from features and answers" if summary["n_asked"] else ""
     where = "" if output is None else f"Wrote {output}: "
-    shown = [f"{where}{summary['n_rows']:,} rows, {shares}{meaning}"]
-    shown += [f"warning: {model.columns.unseen_words(*cells)}" for cells in summary["unseen_texts"].most_common()]
-    escaped = "begin like a formula and are written with an apostrophe before them (not in -o out.parquet)"
-    shown += [f"warning: {count:,} cells of {name!r} {escaped}" for name, count in (+summary["formulas"]).items()]
+    shown = [f"{where}{summary['n_rows']:,} rows, {shares}{meaning}", *lines(found)]
     cli.say("\n".join(shown), sys.stderr if output is None else None)
 
 
@@ -100,7 +117,7 @@ def write_answered(path: Path, model: TableModel) -> None:
 def written(path: Path | None, model: TableModel, escaped: Counter[str], answered: bool) -> Iterator[Write]:
     """Yield a function that writes predictions to the screen, or to a file, whole or not at all."""
     if path is None:
-        with _csv_writer(_Screen(), ",", model, escaped, answered) as write:
+        with _csv_writer(cli.Screen(), ",", model, escaped, answered) as write:
             yield write
         return
     if not path.suffix:
@@ -121,16 +138,9 @@ def written(path: Path | None, model: TableModel, escaped: Counter[str], answere
             yield write
 
 
-class _Screen:
-    """Standard output without control characters, which an untrusted table may hold."""
-
-    def write(self, line: str) -> int:
-        return sys.stdout.write("\n".join(cli.printable(part) for part in line.split("\n")))
-
-
 @contextmanager
 def _csv_writer(
-    file: IO[str] | _Screen, mark: str, model: TableModel, escaped: Counter[str], answered: bool
+    file: IO[str] | cli.Screen, mark: str, model: TableModel, escaped: Counter[str], answered: bool
 ) -> Iterator[Write]:
     """Yield a function that writes rows, with a header before the first: not before an error."""
     writer = csv.writer(file, delimiter=mark, lineterminator="\n")

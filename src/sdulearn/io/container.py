@@ -124,7 +124,7 @@ def read(path: Location) -> tuple[Header, Arrays]:
     except OSError as error:
         raise cannot_open(path, error) from None
     if not data or not data.startswith(MAGIC[: len(data)]):
-        raise ModelFileError(f"{path} is not an sdulearn model file (made by estimator.save).")
+        raise ModelFileError(f"{path} is not an sdulearn model file, as sdulearn fit and `save` write them.")
     if len(data) < _PREFIX.size + _DIGEST_SIZE:
         raise ModelFileError(f"{path} is truncated: {len(data)} bytes are left. Copy or save it again.")
     _, version, header_size = _PREFIX.unpack_from(data)

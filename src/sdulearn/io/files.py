@@ -284,6 +284,8 @@ def _remove_folder(folder: Path) -> None:
 def written_whole(path: Location, folder: bool = False) -> Iterator[Path]:
     """Yield a draft that becomes the file or folder at the end: all of it, or nothing."""
     target = Path(path)
+    if target.is_dir() and not folder:
+        raise FileError(f"{target} cannot be written: it is a folder. Name a file.")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:
         draft.mkdir() if folder else draft.touch(exist_ok=False)

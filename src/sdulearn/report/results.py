@@ -109,7 +109,8 @@ class Headline(Opening, severity="result"):
         known = f"{self.value:.1%}, {interval(self.low, self.high, self.confidence)}"
         if self.measure == "agreement":
             return (
-                f"Estimated accuracy: unknown without `labels` or random questions. Agreement with held-out answers: "
+                "Estimated accuracy: unknown. It takes `labels`, or more random questions about each class. "
+                f"Agreement with held-out answers: "
                 f"{known}{_beside(self.always_different)}."
             )
         if self.basis == "chosen pairs":
@@ -694,8 +695,11 @@ def headline_of(report: FitReport) -> Headline:
 
 def _always_different(found: ClassAgreement) -> float | None:
     """Return the share of held-out answers that are "different"."""
-    n = found.same.n + found.different.n
-    return found.different.n / n if n else None
+    if found.counts is None:
+        return None
+    # The tables are symmetric, and an answer off the diagonal is in two places.
+    same, different = (float(np.triu(table).sum()) for table in (found.counts.same, found.counts.different))
+    return different / (same + different) if same + different else None
 
 
 def _beside_headline(report: FitReport, headline: Headline) -> list[Finding]:

@@ -33,6 +33,10 @@ Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "imag
 Where: TypeAlias = Callable[[int], str]
 
 
+_SINGULAR = (("rows have", "row has"), ("were", "was"), ("texts in", "text in"), ("images in", "image in"),
+             ("values are", "value is"), ("have no", "has no"), ("and count", "and counts"))  # fmt: skip
+
+
 def in_row(number: int, above: int = 0) -> str:
     """Return the number of a row, from 1, below so many others."""
     return f"row {above + number + 1:,}"
@@ -236,13 +240,15 @@ class Columns:
     def unseen_words(self, name: str, count: int) -> str:
         """Describe new cells or unreadable pictures of a column; "" stands for blank rows."""
         if not name:
-            return f"{count:,} rows have no value in the columns that are read, and were left out"
-        if name in self.transformers:
+            what = "rows have no value in the columns that are read, and were left out"
+        elif name in self.transformers:
             what = self.transformers[name].unseen
         elif any(column.name == name and column.kind == "category" for column in self.columns):
             what = "texts in column {} did not occur in training and count as none of its categories"
         else:
             what = "values are missing in column {}, where none was in training, and count as the mean"
+        for many, one in _SINGULAR if count == 1 else ():
+            what = what.replace(many, one)
         return f"{count:,} {what.format(quoted(name))}"
 
 
@@ -278,9 +284,15 @@ def as_arrow(frame: Frame) -> ArrowTable:
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
         unusable = f"{type(frame).__name__} cannot be used as one ({error})."
         raise InputError(f"A table is a path or a pandas, polars or pyarrow frame; {unusable}") from None
-    # polars stores texts in a type that few of Arrow's functions take.
-    types = [pa.string() if str(dtype) == "string_view" else dtype for dtype in table.schema.types]
-    return table.cast(pa.schema(zip(table.column_names, types, strict=True), metadata=table.schema.metadata))
+    for place, name in enumerate(table.column_names):
+        cells, dtype = table[name], table.schema.types[place]
+        # polars stores texts in a type that few of Arrow's functions take.
+        if str(dtype) == "string_view":
+            table = table.set_column(place, name, cells.cast(pa.string()))
+        elif pa.types.is_dictionary(dtype) and str(dtype.value_type) == "string_view":
+            coded = [pa.DictionaryArray.from_arrays(k.indices, k.dictionary.cast(pa.string())) for k in cells.chunks]
+            table = table.set_column(place, name, pa.chunked_array(coded, pa.dictionary(dtype.index_type, pa.string())))
+    return table
 
 
 def kind_of(dtype: ArrowType) -> Kind | None:
@@ -293,8 +305,11 @@ def kind_of(dtype: ArrowType) -> Kind | None:
     numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_null, types.is_time, types.is_duration)
     if any(is_one(dtype) for is_one in numeric):
         return "number"
-    text = dtype.value_type if types.is_dictionary(dtype) else dtype
-    return "category" if types.is_string(text) or types.is_large_string(text) else None
+    is_coded = types.is_dictionary(dtype)
+    text = dtype.value_type if is_coded else dtype
+    # A frame's own categories may be whole numbers.
+    is_text = types.is_string(text) or types.is_large_string(text) or (is_coded and types.is_integer(text))
+    return "category" if is_text else None
 
 
 def infinite(column: str, place: str) -> Problem:
@@ -340,7 +355,11 @@ def _one_hot(column: Column, values: ArrowColumn, block: Array, where: Where) ->
         # Gaps that occurred in training are not new.
         n_known = values.null_count if column.n_gaps and column.fill not in column.categories else 0
         values = pc.fill_null(values, column.fill)
-    place = np.asarray(pc.fill_null(pc.index_in(values, value_set=pa.array(column.categories, pa.string())), -1))
+    categories = pa.array(column.categories, pa.string())
+    place = pc.index_in(values, value_set=categories)
+    if place.null_count:
+        place = pc.index_in(trimmed(values), value_set=categories)
+    place = np.asarray(pc.fill_null(place, -1))
     known = np.flatnonzero(place >= 0)
     block[place[known], known] = 1.0
     return len(place) - len(known) - n_known

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.errors import pa, pc, quoted
+from sdulearn.findings import OddValue
 from sdulearn.tables import spelling
 from sdulearn.tables.columns import Column, Kind, Problem, Where, infinite, kind_of, noted, numbers
 from sdulearn.tables.spelling import CYCLES, DATES, DECIMALS, FALSE, FORMS, TRUE, Cycle, Form, Spelling
@@ -38,6 +39,13 @@ _GAPS = (10, 0.01)
 _SPREAD: dict[Cycle, float] = {"year": 366.0, "week": 14.0}
 _LIFETIME = 20 * 366.0
 _DROP = "Leave the column out with `drop`."
+
+
+# An odd value is this many times the spread of most others away from the nearest of them, which are so many.
+_FAR_REPEATED, _FAR_SINGLE = 5, 30
+_MOST = (0.05, 0.95)
+_USUAL = 10
+_MOST_ODD = 5
 
 
 class Moments(NamedTuple):
@@ -215,11 +223,37 @@ def _first_cells(rows: Codes, texts: ArrowColumn | None = None, **masks: Mask) -
 
 
 def _frequencies(counted: ArrowColumn) -> Counter[str] | None:
-    """Return how often each value occurs by Arrow's counts; None if there are too many."""
+    """Return how often each value occurs by Arrow's counts, without blanks around it; None if there are too many."""
     different, times = counted.flatten()
     if len(different) > MANY_TEXTS:
         return None
-    return Counter(dict(zip(different.cast(pa.string()).to_pylist(), times.to_pylist(), strict=True)))
+    frequencies: Counter[str] = Counter()
+    for text, number in zip(different.cast(pa.string()).to_pylist(), times.to_pylist(), strict=True):
+        frequencies[text.strip()] += number
+    return frequencies
+
+
+def odd_values(columns: Iterable[tuple[str, Array]]) -> list[OddValue]:
+    """Report, for columns of numbers, a lowest or highest value that is far from all others; the farthest ones.
+
+    A value that several rows have, such as -999, stands for something else; a single one must be much farther away.
+    """
+    found: list[tuple[float, OddValue]] = []
+    for name, cells in columns:
+        values = cells[np.isfinite(cells)]
+        for extreme in (np.min, np.max) if len(values) > _USUAL else ():
+            value = float(extreme(values))
+            others = values[values != value]
+            if len(others) < _USUAL:
+                break
+            gap = float(np.min(np.abs(others - value)))
+            count = len(values) - len(others)
+            low, high = np.quantile(others, _MOST)
+            if gap > (_FAR_REPEATED if count > 1 else _FAR_SINGLE) * (high - low) > 0:
+                low_high = {"low": float(others.min()), "high": float(others.max())}
+                found.append((gap / (high - low), OddValue(column=name, value=value, count=count, **low_high)))
+                values = others
+    return [odd for _, odd in sorted(found, key=lambda one: -one[0])[:_MOST_ODD]]
 
 
 def usable_scale(mean: Array, deviation: Array) -> Array:
@@ -298,7 +332,7 @@ def _recognised(
         return "category", None, counts
     row, text_there = counts.first[form]
     raise Problem(
-        f"cells that are no {'dates' if form in DATES else 'numbers'} in",
+        f"cells that are not {'dates' if form in DATES else 'numbers'} in",
         noted(column, f"{rest:,}, the first {quoted(text_there)} in {where(row)}"),
         "Correct them, leave the column out with `drop`, or name it in `categories`.",
     )

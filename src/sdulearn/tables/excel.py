@@ -187,11 +187,12 @@ def sheet_table(found: SheetCells, missing: Sequence[str]) -> ArrowTable:
 
 
 def _column(cells: Sequence[object], missing: Sequence[str]) -> ArrowColumn:
-    cells = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in cells]
+    given = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in cells]
     # Beyond 2**53, floats do not tell whole numbers apart.
-    numbers = [int(c) if isinstance(c, float) and c.is_integer() and abs(c) < 2**53 else c for c in cells]
+    numbers = [int(c) if isinstance(c, float) and c.is_integer() and abs(c) < 2**53 else c for c in given]
     try:
-        return pa.array(numbers)
+        column = pa.array(numbers)
+        return pa.array(cells, pa.string()) if pa.types.is_string(column.type) else column
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         # Every digit counts: it may be an id.
         texts = [as_text(cell) if isinstance(cell, float) else str(cell) for cell in cells]

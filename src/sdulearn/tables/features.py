@@ -35,6 +35,8 @@ _LONGEST = 20_000
 _AT_ONCE = 2_000
 # Number of texts from which on a term must be in two of them.
 _MANY = 100
+# Components that are this much shorter than the longest are rounding errors.
+_ROUNDING = 1e-6
 _LIKE: dict[str, Any] = {"sublinear_tf": True, "lowercase": True}
 _WORDS = {**_LIKE, "ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"}
 _PIECES = {**_LIKE, "ngram_range": (3, 4), "analyzer": "char_wb"}
@@ -80,7 +82,9 @@ class TextFeatures:
             raise InputError(f"{where} holds no words, or none that is in two of its texts. Leave it out with `drop`.")
         weights = np.concatenate([of_words, of_pieces])
         rows = cls(words, pieces, weights, np.empty((len(weights), 0))).terms_of(cut)
-        axes = randomized_svd(rows, max(1, min(WIDTH, min(rows.shape) - 1)), random_state=0)[2]
+        _, lengths, axes = randomized_svd(rows, max(1, min(WIDTH, min(rows.shape) - 1)), random_state=0)
+        # Texts that are alike have fewer directions; the others hold rounding errors.
+        axes = axes[: max(1, int(np.sum(lengths > _ROUNDING * lengths[0])))]
         fitted = cls(words, pieces, weights, np.ascontiguousarray(axes.T))
         return fitted, rows @ fitted.components
 
@@ -158,7 +162,8 @@ class ImageFeatures:
             folder = f"Is {quoted(str(root))} the folder they are in?"
             raise InputError(f"{where}: none of the images can be read. {folder}")
         pca = PCA(min(IMAGE_WIDTH, len(pixels)), random_state=0).fit(pixels)
-        return cls(pca.mean_, np.ascontiguousarray(pca.components_.T)), pca.transform(pixels)
+        width = max(1, int(np.sum(pca.singular_values_ > _ROUNDING * pca.singular_values_[0])))
+        return cls(pca.mean_, np.ascontiguousarray(pca.components_[:width].T)), pca.transform(pixels)[:, :width]
 
     @property
     def width(self) -> int:

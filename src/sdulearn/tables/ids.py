@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +18,9 @@ from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Codes
 ID_COLUMNS = ("id", "ID", "Id", "unique_id")
 # A column may hold the ids only if it has this share of them.
 _ENOUGH = 0.5
-_ID_WORDS = re.compile(r"(?i)(^|[_\W])(id|ids|uid|uuid|guid|key|nr|no|num|number|name|code)$|(?-i:[a-z]I[dD])$")
+_ID_WORDS = re.compile(
+    r"(?i)(^|[_\W])(id|ids|uid|uuid|guid|key|nr|no|num|number|name|code)$|(nr|nummer|kennung|schl(ü|ue)ssel)$|(?-i:[a-z]I[dD])$"
+)
 
 
 class IdHits(NamedTuple):
@@ -60,7 +64,7 @@ def id_texts(values: ArrowColumn) -> ArrowColumn:
 
 def looks_like_id(name: str) -> bool:
     """Whether the name of a column is usual for ids."""
-    return _ID_WORDS.search(name) is not None
+    return _ID_WORDS.search(name.rstrip(" .:#")) is not None
 
 
 def may_hold_ids(name: str, dtype: ArrowType) -> bool:
@@ -121,6 +125,16 @@ def ids_of(batch: ArrowTable, id_column: str | None, rows: Codes) -> list[str]:
     return list(map(str, rows.tolist())) if id_column is None else id_texts(batch[id_column]).to_pylist()
 
 
+def check_filled(table: str, names: Sequence[str], rows: Codes, where: Callable[[int], str]) -> None:
+    """Refuse empty ids of some rows, before a question is asked about them."""
+    if "" in names:
+        row = int(rows[list(names).index("")])
+        raise InputError(
+            f"{table}: the id of {where(row)} is empty. Give every row an id, or name another column with `id_column` "
+            "(`id_column=''` stands for row numbers)."
+        )
+
+
 def repeated_id(name: str, times: int) -> InputError:
     """Return the error of an id that several rows have."""
     what = f"The table's ids must tell rows apart, but {quoted(name)} occurs {times:,} times."
@@ -129,6 +143,7 @@ def repeated_id(name: str, times: int) -> InputError:
 
 # How the spelling of ids may differ between table and answers, and what they have in common then.
 _ALIKE: dict[str, Callable[[str], str]] = {
+    "Unicode form (composed or decomposed letters)": partial(unicodedata.normalize, "NFC"),
     "leading zeros": lambda text: text.lstrip("0"),
     "decimals": lambda text: re.sub(r"[.,]0+$", "", text).lstrip("0"),
     "blanks, signs or capital letters": lambda text: re.sub(r"[\W_]+", "", text).casefold(),

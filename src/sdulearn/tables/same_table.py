@@ -54,7 +54,7 @@ def _spelled(cell: object) -> str:
 def _cells(table: Table, found: Survey, rows: Codes) -> dict[str, list[object]]:
     """Return all cells of rows that were kept, by column; vectors are of another file."""
     masks = [np.isin(numbers, rows) for numbers, _ in found.kept]
-    batches = [batch.filter(pa.array(mask)) for mask, (_, batch) in zip(masks, found.kept, strict=True)]
+    batches = [batch.filter(pa.array(mask)) for mask, (_, batch) in zip(masks, found.values, strict=True)]
     order = np.argsort(found.rows[np.concatenate(masks)])
     cells = {}
     for name in table.types:
@@ -93,7 +93,8 @@ def check_same_table(table: Table, found: Survey, stored: Reading | None) -> lis
 
 def compare_table(table: Table, stored: Reading) -> list[Finding]:
     """Read a table to compare it with the one that was asked about; see :func:`check_same_table`."""
-    wanted = Wanted({}, (), rows=_asked_rows(stored), n_drawn=DIGEST_ROWS, shown=tuple(table.types))
+    rows, missing_texts = _asked_rows(stored), table.missing_texts
+    wanted = Wanted({}, (), rows=rows, n_drawn=DIGEST_ROWS, shown=tuple(table.types), missing_texts=missing_texts)
     return check_same_table(table, surveyed(table, wanted), stored)
 
 

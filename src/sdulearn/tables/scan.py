@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -21,7 +21,7 @@ from sdulearn.tables.decide import ColumnCounts, Role, count, decimal_mark, desc
 from sdulearn.tables.encoders import EncodedImages
 from sdulearn.tables.features import MAX_IMAGES, ImageFeatures, TextFeatures
 from sdulearn.tables.ids import IdHits, looks_like_id, unknown_ids
-from sdulearn.tables.source import TEXT_FORMATS, Table, open_table
+from sdulearn.tables.source import TEXT_FORMATS, Table, open_table, with_gaps
 from sdulearn.tables.text_models import EmbeddedTexts
 from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices
 
@@ -32,6 +32,8 @@ _SLACK = 1000
 MOST_TEXTS = 20_000
 # Mean number of words from which on texts are sentences.
 _WORDS_OF_A_TEXT = 3
+# Rows from which on it means something that all cells of a column are different.
+_FEWEST_NAMED = 5
 _UNNAMED = re.compile(r"Unnamed: \d+")
 
 
@@ -43,10 +45,12 @@ class Wanted:
     id_columns: tuple[str, ...]  # columns that may hold the ids
     ids: tuple[str, ...] = ()  # ids whose rows are kept
     asked: frozenset[str] = frozenset()  # ids of answers, if they decide the id column
+    is_open: bool = False  # whether neither the user, nor a name, nor answers decide the id column
     rows: Codes = field(default_factory=lambda: _NO_ROWS)  # numbers of further rows to keep
     n_drawn: int = 0  # number of rows to draw: those with the lowest marks
     highest: int = 2**64 - 1  # no row above this mark is drawn
     shown: tuple[str, ...] = ()  # further columns to keep
+    missing_texts: tuple[str, ...] = ()  # cells that are missing values, unless they are ids
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,15 @@ class Survey:
         """Numbers of all rows that are kept."""
         return np.concatenate([_NO_ROWS, *(rows for rows, _ in self.kept)])
 
+    @property
+    def values(self) -> list[tuple[Codes, ArrowTable]]:
+        """Numbers and values of all rows that are kept; ids are in ``kept``."""
+        return [(rows, with_gaps(batch, self.wanted.missing_texts)) for rows, batch in self.kept]
+
     def cells(self, name: str, rows: Codes) -> list[str | None]:
         """Return the texts in a column of some of the rows that are kept."""
         text = pa.string()
-        found = [cell for _, batch in self.kept for cell in batch[name].cast(text).to_pylist()]
+        found = [cell for _, batch in self.values for cell in batch[name].cast(text).to_pylist()]
         order = np.argsort(self.rows)
         return [found[k] for k in order[np.searchsorted(self.rows, rows, sorter=order)]]
 
@@ -105,9 +114,9 @@ class Survey:
 def survey(wanted: Wanted, begin: int, batch: ArrowTable) -> Survey:
     """Look at one batch, whose first row has this number."""
     n_all = batch.num_rows
-    batch, places = without_blanks(batch)
+    values, batch, places = without_blanks(batch, wanted.missing_texts)
     rows = begin + places
-    counts = {name: count(batch[name], rows, role) for name, role in wanted.features.items()}
+    counts = {name: count(values[name], rows, role) for name, role in wanted.features.items()}
     names = pa.array(wanted.ids, pa.string())
     hits = {}
     for name in wanted.id_columns:
@@ -124,12 +133,16 @@ def survey(wanted: Wanted, begin: int, batch: ArrowTable) -> Survey:
     return Survey(wanted, len(rows), n_all - len(rows), counts, hits, kept).pruned()
 
 
-def without_blanks(batch: ArrowTable) -> tuple[ArrowTable, Indices]:
-    """Return the rows that have any value, and their places: spreadsheets write blank rows."""
-    if any(not column.null_count for column in batch.columns):
-        return batch, np.arange(batch.num_rows)
-    places = np.flatnonzero(~np.all([np.asarray(column.is_null()) for column in batch.columns], axis=0))
-    return batch.take(pa.array(places)), places
+def without_blanks(batch: ArrowTable, missing_texts: Sequence[str] = ()) -> tuple[ArrowTable, ArrowTable, Indices]:
+    """Return the rows that have any value, with gaps and as they are, and their places.
+
+    Spreadsheets write blank rows.
+    """
+    values = with_gaps(batch, missing_texts)
+    if any(not column.null_count for column in values.columns):
+        return values, batch, np.arange(batch.num_rows)
+    places = np.flatnonzero(~np.all([np.asarray(column.is_null()) for column in values.columns], axis=0))
+    return values.take(pa.array(places)), batch.take(pa.array(places)), places
 
 
 def surveyed(table: Table, wanted: Wanted) -> Survey:
@@ -174,7 +187,15 @@ def look_for(
         id_columns = [named]
         features.pop(named, None)
     wanted = tuple(sorted({*answer_ids, *label_ids}))
-    return Wanted(features, tuple(id_columns), wanted, frozenset(asked), n_drawn=MOST_TEXTS)
+    return Wanted(
+        features,
+        tuple(id_columns),
+        wanted,
+        frozenset(asked),
+        is_open=not asked and named is None and id_column is None,
+        n_drawn=MOST_TEXTS,
+        missing_texts=table.missing_texts,
+    )
 
 
 def decide(
@@ -190,6 +211,12 @@ def decide(
     roles = found.wanted.features
     id_column = _id_column(table, found)
     counts = {name: one for name, one in found.counts.items() if name != id_column and not _numbers_rows(name, one)}
+    # Different texts are many categories, which the user decides about, or none that new rows could have.
+    named = _column_of_names(table, found)
+    if named in counts and (
+        found.counts[named].form(".").n or len(counts[named].texts or ()) in range(1, 1 + max_categories)
+    ):
+        del counts[named]
     if unnamed := [name for name, one in counts.items() if _UNNAMED.fullmatch(name) and one.rows > one.gaps]:
         raise InputError(
             f"{table.name}: columns without a name hold values: {listed(map(quoted, unnamed))}. "
@@ -252,6 +279,27 @@ def _numbers_rows(name: str, found: ColumnCounts) -> bool:
     return counts and bool(_UNNAMED.fullmatch(name) or looks_like_id(name))
 
 
+def _column_of_names(table: Table, found: Survey) -> str | None:
+    """Return the first column if its cells are all different, and names or numbers of rows rather than values."""
+    name = next(iter(table.types), "")
+    one, role = found.counts.get(name), found.wanted.features.get(name)
+    if one is None or role not in ("cell", "string", "typed") or not ids.may_hold_ids(name, table.types[name]):
+        return None
+    rows = found.lowest(MOST_TEXTS)
+    cells = found.cells(name, rows)
+    if one.gaps or _numbers_rows(name, one) or len(set(cells)) < max(len(cells), _FEWEST_NAMED):
+        return None
+    n, _, _, low, high = one.form(".")
+    if n == one.rows and not one.n_fractions:
+        padded = any(cell and cell[0] == "0" and len(cell) > 1 for cell in cells)
+        return name if padded or looks_like_id(name) or high - low == n - 1 else None
+    # Digits in a column of texts are not numbers.
+    n = n if role == "string" else 0
+    are_values = any(2 * (one.form(form).n - n) > one.rows for form in one.forms)
+    # No sentences either: these are texts to learn from.
+    return None if are_values or _are_sentences(name, one, found, rows, 0) else name
+
+
 def _are_sentences(name: str, one: ColumnCounts, found: Survey, rows: Codes, max_categories: int) -> bool:
     """Whether a column holds texts of several words, too many different ones to be categories."""
     are_few = one.texts is not None and len(one.texts) <= max_categories
@@ -272,7 +320,9 @@ def _ids(id_column: str | None, begin: int, batch: ArrowTable) -> list[str]:
 
 def why_unknown(table: Table, id_column: str | None, names: Iterable[str], whose: str = "answers") -> str:
     """Say why a table may not have these ids; it is read once more."""
-    return unknown_ids(names, all_ids(table, id_column), id_column, whose)
+    message = unknown_ids(names, all_ids(table, id_column), id_column, whose)
+    sheet = table.notes.get("sheet")
+    return f"{message} Its sheet {quoted(sheet)} was read; name another with `sheet`." if sheet else message
 
 
 def read_ids(
@@ -293,7 +343,7 @@ def read_ids(
 def _id_column(table: Table, found: Survey) -> str | None:
     wanted = found.wanted
     if not wanted.asked:
-        return next(iter(wanted.id_columns), None)
+        return _column_of_names(table, found) if wanted.is_open else next(iter(wanted.id_columns), None)
     n_rows = found.n_rows + found.n_blank
     chosen = ids.choose_id_column(table.name, wanted.ids, found.hits, wanted.asked, n_rows)
     if chosen is not None:

@@ -36,8 +36,8 @@ from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Frame
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "xlsx")
 # Formats in which cells are text, and numbers may be spelled in several ways.
 TEXT_FORMATS = ("csv", "tsv", "xlsx")
-# Texts that stand for a missing value in a text file.
-_MISSING = ("", "#N/A", "N/A", "NA", "<NA>", "NULL", "null", "NaN", "nan", "n/a", "-nan", "-NaN", "None", "?")
+# Texts that stand for a missing value in a text file, unless they are ids.
+MISSING_TEXTS = ("#N/A", "N/A", "NA", "<NA>", "NULL", "null", "NaN", "nan", "n/a", "-nan", "-NaN", "None", "?")
 BATCH_ROWS = 32_768
 # Most numbers of a batch: a wide table comes in fewer rows at a time.
 _BATCH_NUMBERS = 1 << 22
@@ -73,6 +73,7 @@ class Table:
     # not among the columns
     index: tuple[str, ...] = ()
     mark: str = ""  # delimiter of a text file
+    missing_texts: tuple[str, ...] = ()  # cells that :func:`with_gaps` empties
     where: Where = in_row  # says where a row is in the file
     # number of lines "above" the header, and the "sheet" that was read where there are several
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -167,6 +168,21 @@ def _on_partition(function: Callable[..., T], number: int, frame: Frame, begin: 
     return function(number, numbered(_held_rows(table, schema.names, rows), begin))
 
 
+def with_gaps(batch: ArrowTable, missing_texts: Sequence[str]) -> ArrowTable:
+    """Empty blank cells, and those with a text that stands for a missing value; ids are read before: NA may be one."""
+    if not missing_texts:
+        return batch
+    texts = pa.array(missing_texts, pa.string())
+    for place, cells in enumerate(batch.columns):
+        if not pa.types.is_string(cells.type):
+            continue
+        missing = pc.or_kleene(pc.is_in(cells, value_set=texts), pc.utf8_is_space(cells))
+        if pc.any(missing).as_py():
+            emptied = pc.if_else(missing, pa.scalar(None, pa.string()), cells)
+            batch = batch.set_column(place, batch.schema.names[place], emptied)
+    return batch
+
+
 def numbered(batches: Iterable[ArrowTable], begin: int = 0) -> Batches:
     """Yield batches that have rows, with the number of the first row of each."""
     for batch in batches:
@@ -206,9 +222,11 @@ def _open_file(path: str, sheet: str | None, skip_rows: int | None) -> Table:
     with _clear_errors(path):
         if name == "xlsx":
             found = read_workbook(path, sheet, skip_rows)
+            shown = f"{path}, sheet {quoted(found.sheet)}" if found.sheet else path
             notes = {"above": found.place - 1, "sheet": found.sheet}
-            table = _held(path, name, sheet_table(found, _MISSING))
-            return replace(table, notes=notes, where=partial(in_row, above=found.place))
+            table = _held(shown, name, sheet_table(found, MISSING_TEXTS))
+            where = partial(in_row, above=found.place)
+            return replace(table, notes=notes, where=where, missing_texts=MISSING_TEXTS)
         if name == "jsonl":
             types = _json_types(path)
             return Table(path, name, types, partial(_json_rows, path, types), where=partial(_line, path, "", 0))
@@ -224,12 +242,13 @@ def _open_file(path: str, sheet: str | None, skip_rows: int | None) -> Table:
     types = dict.fromkeys(names, pa.string())
     read = partial(_text_rows, path, encoding, mark, end, tuple(names))
     notes = {"above": above, "encoding": encoding if encoding == files.WINDOWS else None}
-    return Table(path, name, types, read, mark=mark, notes=notes, where=partial(_line, path, mark, end))
+    where = partial(_line, path, mark, end)
+    return Table(path, name, types, read, mark=mark, missing_texts=MISSING_TEXTS, notes=notes, where=where)
 
 
-def read_whole(source: Location | Frame) -> ArrowTable:
-    """Read a whole table."""
-    table = open_table(source)
+def read_whole(source: Location | Frame, embedding: Location | None = None) -> ArrowTable:
+    """Read a whole table, with the vectors of its rows if there are any."""
+    table = open_table(source, embedding=embedding)
     empty = pa.schema(list(table.types.items())).empty_table()
     batches = [pa.Table.from_batches([batch]) for _, batch in table.batches(list(table.types))]
     return pa.concat_tables([empty, *batches], promote_options="permissive")
@@ -270,7 +289,7 @@ def _json_object(path: str, number: int, line: bytes) -> dict[str, object]:
         if isinstance(cells := loads(text, object_pairs_hook=_with_single_keys), dict):
             return cells
     raise InputError(
-        f"{path}, line {number:,}: {quoted(text.strip())} is no JSON object, or has a key twice. Each line must be "
+        f"{path}, line {number:,}: {quoted(text.strip())} is not a JSON object, or has a key twice. Each line must be "
         'one, such as {"id": "p1", "height": 1.5}; remove the others.'
     )
 
@@ -303,7 +322,7 @@ def _text_rows(
             ),
             parse_options=arrow.ParseOptions(delimiter=mark, newlines_in_values=True),
             convert_options=arrow.ConvertOptions(
-                null_values=_MISSING,
+                null_values=("",),
                 strings_can_be_null=True,
                 column_types=dict.fromkeys(columns, pa.string()),
                 include_columns=list(columns),
@@ -430,7 +449,7 @@ def _json_types(path: str) -> dict[str, ArrowType]:
     for batch in _json_rows(path, {}, (), _JSON_LINES):
         found = pa.unify_schemas([found, batch.schema], promote_options="permissive")
     if not found.names:
-        raise InputError(f"{path} is empty. It needs a JSON object a line.")
+        raise InputError(f"{path} is empty. It needs one JSON object per line.")
     return dict(zip(found.names, found.types, strict=True))
 
 
@@ -444,7 +463,7 @@ def with_embedding(table: Table, path: Location) -> Table:
     if len(shared) > 1:
         raise InputError(f"{path} and {table.name} share {len(shared)} columns that may hold ids. Keep one of them.")
     if shared and len(ids[shared[0]].unique()) < len(vectors):
-        raise InputError(f"{path}: an id stands twice in column {quoted(shared[0])}. Keep one vector for each.")
+        raise InputError(f"{path}: an id appears twice in column {quoted(shared[0])}. Keep one vector for each.")
     # Some column is always read: it may hold the ids of the vectors.
     key = shared[0] if shared else next(iter(table.types))
 

@@ -22,16 +22,25 @@ from sdulearn.answers.records import Answers, random_ends
 from sdulearn.answers.y import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
 from sdulearn.diagnostics import Population, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError, pa, quoted
-from sdulearn.findings import Fault, Finding, FitWarning, LeftOut, PassedOver, RepeatedQuestions, TiedQuestions
+from sdulearn.findings import (
+    Fault,
+    Finding,
+    FitWarning,
+    IdsTaken,
+    LeftOut,
+    PassedOver,
+    RepeatedQuestions,
+    TiedQuestions,
+)
 from sdulearn.io.files import Location, folder_of
 from sdulearn.reading import CONTRASTIVE, Reading
 from sdulearn.tables.columns import Columns
 from sdulearn.tables.encoders import EncodedImages, new_encoder
-from sdulearn.tables.ids import ids_of, is_row_number, repeated_id
+from sdulearn.tables.ids import check_filled, count_ids, ids_of, is_row_number, named_id_column, repeated_id
 from sdulearn.tables.same_table import DIGEST_ROWS, check_same_table, compares_cells, row_digests, table_digest
 from sdulearn.tables.scan import MOST_TEXTS, Survey, decide, look_for, surveyed, why_unknown
 from sdulearn.tables.source import Table, open_table
-from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices, Mask
+from sdulearn.types import Array, ArrowColumn, ArrowTable, Codes, Frame, Indices, Mask
 from sdulearn.workflow.options import MAX_UNLABELED, FitOptions
 
 _LINES_SHOWN = 5
@@ -182,7 +191,8 @@ def _surveyed(
     absent = set() if stored is None else {*stored.drop} - table.types.keys()
     groups = [] if reading.groups is None else [reading.groups]
     table.check_columns({"take groups from": groups})
-    if groups and groups[0] in (reading.id_column, *reading.categories, *reading.text, *reading.images):
+    ids = named_id_column(table.types, reading.id_column)
+    if groups and groups[0] in (ids, *reading.categories, *reading.text, *reading.images):
         raise InputError(f"Column {quoted(groups[0])} is `groups`, so it is no feature and has no ids. Name it once.")
     wanted = look_for(
         table,
@@ -252,7 +262,7 @@ def _kept(
 
 def _encoded(table: Table, columns: Columns, found: Survey, order: Indices) -> tuple[Array, list[str], Counter[str]]:
     """Return unscaled features and ids of the kept rows in an order; cells without features by column."""
-    encoded = [columns.encode(table.name, batch) for _, batch in found.kept]
+    encoded = [columns.encode(table.name, batch) for _, batch in found.values]
     X = np.concatenate([features.T for features, _ in encoded], axis=1).T
     ids = [name for numbers, batch in found.kept for name in ids_of(batch, columns.id_column, numbers)]
     return X[order], [ids[k] for k in order], sum((counts for _, counts in encoded), Counter())
@@ -296,10 +306,15 @@ def draw_rows(
     order = np.argsort(rows if found.n_rows <= MAX_UNLABELED else scramble(rows))
     order = order[np.isin(rows[order], np.union1d(found.lowest(n_drawn), list(place.values())))]
     X, ids, _ = _encoded(table, columns, found, order)
+    check_filled(table.name, ids, rows[order], table.where)
+    if columns.id_column is not None and len(ids) < found.n_rows:
+        _check_other_rows(table, columns.id_column, ids)
+    if found.wanted.is_open and columns.id_column is not None:
+        changes = [*changes, IdsTaken(column=columns.id_column)]
     if reading.embedding == CONTRASTIVE:
         columns = _with_encoder(columns, X)
     cells = []
-    for _, batch in found.kept:
+    for _, batch in found.values:
         # Files of a folder may store a column with or without a dictionary.
         kept = {name: batch[name] for name in table.types}
         plain = {name: one.dictionary_decode() for name, one in kept.items() if hasattr(one, "dictionary_decode")}
@@ -311,6 +326,18 @@ def draw_rows(
         return row_digests(digested.slice(row, 1).to_pydict())[0]
 
     return DrawnRows(columns, X, ids, drawn, found.n_rows, table_digest(table, found), row_digest, changes)
+
+
+def _check_other_rows(table: Table, id_column: str, names: Sequence[str]) -> None:
+    """Refuse ids of rows to ask about that any other row of the table has, too."""
+    count = partial(_id_counts, id_column, pa.array(names, pa.string()))
+    times: Codes = sum(table.map(count, [id_column]))
+    if times.max() > 1:
+        raise repeated_id(names[int(times.argmax())], int(times.max()))
+
+
+def _id_counts(id_column: str, names: ArrowColumn, _begin: int, batch: ArrowTable) -> Codes:
+    return count_ids(batch[id_column], np.arange(batch.num_rows), names).times
 
 
 def _places(id_column: str | None, found: Survey) -> dict[str, int]:
@@ -347,7 +374,8 @@ def usable_answers(
     asked = np.flatnonzero(usable)
     chosen, n_repeated, n_tied = majority_votes(ends, answers.answers, answers.weights, asked.tolist())
     chosen = chosen if by_majority else asked
-    if n_repeated:
+    # Sdulearn's own questions are repeated on purpose.
+    if n_repeated and (by_majority or answers.kinds is None):
         findings.append(RepeatedQuestions(count=n_repeated, by_majority=by_majority))
     if by_majority and n_tied:
         findings.append(TiedQuestions(count=n_tied))

@@ -43,6 +43,7 @@ from sdulearn.progress import long_work
 from sdulearn.reading import Missing, Reading
 from sdulearn.report.records import AnnotatorReport, DoubtfulAnswer, FitReport, chosen_settings
 from sdulearn.table_model import AskedRows, TableModel
+from sdulearn.tables.decide import odd_values
 from sdulearn.tables.features import TextFeatures
 from sdulearn.tables.known_ids import ids_among
 from sdulearn.types import Array, Estimator, Frame
@@ -283,6 +284,14 @@ def _fit(table: Location | Frame, labels: Labels | None, options: FitOptions, an
         if data.random is not None and options.prior is None and len(chosen.classes_) == 2:
             chosen.prior_ = judge.prior_of_random_points(chosen, data)
         folds, accuracy, agreement, doubts = judge.judge(choice, options, data)
+        prior = chosen.prior_
+        if (
+            accuracy is not None
+            and prior is not None
+            and (prior.confidence is None or prior.n_similar + prior.n_dissimilar)
+        ):
+            # One share of the larger class, wherever it is compared with the model.
+            accuracy = replace(accuracy, majority=max(prior.value, 1 - prior.value))
         importances = judge.column_importances(chosen, folds, data)
     model, n_right = _with_names(chosen, data, labels, options)
     checks = _checks(options, data, chosen.prior_, accuracy, n_right)
@@ -445,6 +454,8 @@ def _checks(
     X, names = data.columns.filled(data.X), data.columns.feature_names
     drawn = data.ends if data.random is None else data.ends[data.random]
     found += diagnostics.check_population(X, drawn, names, data.population)
+    parts = data.columns.parts
+    found += odd_values((one.name, data.X[:, part.start]) for one, part in parts if one.kind == "number")
     found += [*_related_rows(data, X), *_texts_by_words(data)]
     if data.random is None:
         found += diagnostics.check_pairing(X, data.ends, names)

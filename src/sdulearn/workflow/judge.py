@@ -214,17 +214,19 @@ def agreement_of_many(
     graph: AnswerGraph,
     counted: Mask | None,
 ) -> tuple[ClassAgreement, list[Finding]]:
-    """Return the agreement with more than two classes, and a finding if chance would do as well."""
+    """Return the agreement with more than two classes, and a finding if a constant class or chance would do as well."""
     found = cross_validation.held_out_agreement(predicted, graph, folds, error_rate=rates, random_points=counted)
     asked = cross_validation.held_out_answers(folds, graph, counted)
     if not asked.any():
         return found, []
     shown = graph.rows[graph.end_rows[asked]]
     shares = np.unique(predicted[shown], return_counts=True)[1] / shown.size
-    equal = float(shares @ shares)
-    similar = float(np.mean(graph.same[asked] > 0))
-    chance = equal * similar + (1 - equal) * (1 - similar)
-    low = found.agreement.low
+    if found.accuracy is not None:
+        low, chance = found.accuracy.low, float(shares.max())
+    else:
+        equal = float(shares @ shares)
+        similar = float(np.mean(graph.same[asked] > 0))
+        low, chance = found.agreement.low, equal * similar + (1 - equal) * (1 - similar)
     return found, [] if low > chance else [NoBetterThanGuessing(low=low, chance=chance)]
 
 

@@ -75,13 +75,14 @@ class Reader:
     where: Where = in_row  # says in messages where a row is
     # of rows in answers: ids, class probabilities and numbers of answers; both of other rows at the end
     answered: tuple[ArrowColumn, Array, Codes] | None = None
+    missing_texts: Sequence[str] = ()
 
     def __call__(self, begin: int, batch: ArrowTable) -> Predictions:
         """Predict a batch, whose first row has this number."""
         n_all = batch.num_rows
-        batch, places = without_blanks(batch)
+        values, batch, places = without_blanks(batch, self.missing_texts)
         rows = begin + places
-        X, unseen = self.model.columns.encode(self.table, batch, lambda place: self.where(int(rows[place])))
+        X, unseen = self.model.columns.encode(self.table, values, lambda place: self.where(int(rows[place])))
         unseen += Counter({"": n_all - len(rows)})
         ids = pa.array(rows) if self.id_column is None else batch[self.id_column]
         place, p = self.model.decide(X)
@@ -178,7 +179,7 @@ def _opened(
     id_column = _id_column(model, table, reading.id_column)
     columns = model.columns
     needed = table.some(columns.needed(table.name, list(table.types), id_column))
-    reader = Reader(model, table.name, needed, id_column, table.where)
+    reader = Reader(model, table.name, needed, id_column, table.where, missing_texts=table.missing_texts)
     return reader if given is None else _with_answers(reader, table, given, skip_bad, progress), table
 
 
