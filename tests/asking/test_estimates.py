@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sdulearn import PairLogisticRegressionCV
 from sdulearn.asking import Asker, ask
-from sdulearn.asking.estimates import NEXT_ANSWERS, random_sample
+from sdulearn.asking.estimates import NEXT_ANSWERS, WIDE_INTERVAL, WORTHWHILE_GAIN, random_sample
 from sdulearn.prior import clopper_pearson
 
 
@@ -91,7 +91,18 @@ def test_advice_falls_as_answers_come():
             bounded.append(left < extrapolated)
     assert any(bounded)
     assert gains[6].expected_gain > gains[30].expected_gain >= 0
-    assert not gains[30].worth_going_on
+    # There is hardly anything to gain, but 30 answers do not tell the accuracy.
+    assert gains[30].expected_gain < WORTHWHILE_GAIN
+    assert gains[30].is_wide
+    assert gains[30].worth_going_on
+    more = Asker(X, random_state=0, answers=asker.answers, random_share=1.0)
+    for _ in range(40):
+        question = more.next()
+        more.tell(question, bool(y[question.left] == y[question.right]))
+    found = more.accuracy()
+    assert found.high - found.low <= WIDE_INTERVAL
+    assert not more.advice().is_wide
+    assert not more.advice().worth_going_on
     assert (gains[30].n_answers, gains[30].n_next) == (30, NEXT_ANSWERS)
     half = Asker(X, random_state=0, answers={name: values[:15] for name, values in asker.answers.items()})
     p = np.exp(asker._now.of_candidates)

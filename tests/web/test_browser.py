@@ -99,11 +99,11 @@ def test_answers_by_keyboard_undo_change_reload_kill_and_go_on(start_server, ope
 
     before = pair(page)
     for _ in range(3):
-        press(page, "z", "Taken back")
+        press(page, "z", "Undone")
         page.locator("#status").evaluate("element => { element.textContent = ''; }")
     assert words(log) == expected[:5]
-    press(page, "k", "Put off")
-    press(page, "z", "Taken back")
+    press(page, "k", "Skipped")
+    press(page, "z", "Undone")
     assert words(log) == expected[:4]
     assert pair(page) != before
 
@@ -302,7 +302,7 @@ def test_match_questions_by_keyboard_with_names_a_search_and_a_menu(start_server
         assert one.picked is None or truth[one.picked] == truth[one.left]
     n = len(said)
     press(page, "u", f"Answer {n + 1} saved: unsure")
-    press(page, "z", "Taken back")
+    press(page, "z", "Undone")
 
     look_at(page, "ask", source, "#n-answers")
     more = page.locator(".choice .menu").first
