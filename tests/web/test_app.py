@@ -201,7 +201,8 @@ def test_numbers_people_and_classes_and_a_fit_that_names_them(open_session, make
     result = linked.post("finish", {"labels": {first: "cat", second: " "}}).json()
     assert result["lines"] == [f"{first}=cat"]
     thing = {"id": "r3", "title": "r3", "picture": None}
-    assert result["classes"] == [{"name": "cat", "share": 0.4, "ids": ["r3"], "examples": [thing]}]
+    assert len(result["classes"]) == 1
+    assert result["classes"][0].items() >= {"name": "cat", "share": 0.4, "ids": ["r3"], "examples": [thing]}.items()
     assert result["asked"] == [{"id": "r3", "class": "cat", "probability": 0.7, "n_answers": 2, "thing": thing}]
     response = linked.get("answered")
     assert response.body.decode() == "id,label\né,cat\n"

@@ -152,7 +152,7 @@ def test_private_answers_a_log_that_is_gone_and_keys_that_are_no_answers(start_s
     page.evaluate("document.dispatchEvent(new KeyboardEvent('keydown', {key: 's', repeat: true, bubbles: true}))")
     press(page, "p", "Paused")
     page.keyboard.press("s")
-    press(page, "p", "Go on")
+    press(page, "p", "You can continue")
     page.get_by_label("answer by keys").uncheck()
     page.keyboard.press("s")
     assert words(log) == []

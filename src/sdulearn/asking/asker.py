@@ -665,7 +665,9 @@ class Asker:
             return []
         given = self.given
         origin = [k for k, answer in enumerate(given) for _ in claims_of(answer)]
-        positions = [] if self.design == "random" else [origin[k] for k in self._now.doubtful]
+        # Of the same answers: another thread may add some meanwhile.
+        state = self._state(_claims(given))
+        positions = [] if self.design == "random" else [origin[k] for k in state.doubtful]
         ends, signs, _, places = implied_pairs(given)
         checks = check_answers(AnswerGraph.from_answers(ends, signs))
         cycles = checks.odd_cycles if self._limit == 2 else []

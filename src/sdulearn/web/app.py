@@ -192,7 +192,8 @@ class Page:
             examples = [self._thing(row) for row in found.examples]
             names = {"ids": [one["id"] for one in examples], **self._class_of(found.examples[0])}
             shown.append({**found._asdict(), **names, "examples": examples})
-        return plain({"classes": sorted(shown, key=lambda one: one["place"])})
+        # One that an answer of a moment ago has removed has no place.
+        return plain({"classes": sorted(shown, key=lambda one: (one["place"] is None, one["place"]))})
 
     def finish(self, given: Json) -> Json:
         """Name the classes, then fit."""
@@ -208,8 +209,15 @@ class Page:
             self.report = Path(result["report"])
             self.answered = Path(result["answered"])
             asked = [{**one, "thing": self._end(one["id"])} for one in result["asked"]]
-            classes = [{**one, "examples": [self._end(name) for name in one["ids"]]} for one in result["classes"]]
+            classes = [self._class_fitted(one) for one in result["classes"]]
             return {**result, "asked": asked, "classes": classes}
+
+    def _class_fitted(self, found: Json) -> Json:
+        """Return a class of the model with examples, and its place in the questions if it has no name there."""
+        rows = [self.session.rows[name] for name in found["ids"]]
+        places = Counter(self.session.place_of(row) for row in rows if not self.session.name_of(row))
+        place = max(places, key=places.__getitem__, default=None)
+        return {**found, "place": place, "examples": [self._end(name) for name in found["ids"]]}
 
     def _refuse_shared_names(self, names: Mapping[str, str]) -> None:
         """Refuse one name for two classes: it would contradict the answers."""

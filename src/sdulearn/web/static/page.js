@@ -568,9 +568,13 @@ function endView(end) {
   return make("div", { class: picture ? "with-picture" : null }, picture, make("span", { class: "end" }, end.title));
 }
 
+const withId = (end) =>
+  make("div", {}, end.title === end.id ? null : make("span", { class: "soft" }, end.id), endView(end));
+
 function comparedView(one) {
   if (one.form === "pair") return endView(one.items[1]);
-  if (one.form === "sort") return make("div", { class: "thumbs" }, ...one.items.slice(1).map(endView));
+  // Its groups name them by their ids.
+  if (one.form === "sort") return make("div", { class: "thumbs" }, ...one.items.slice(1).map(withId));
   return typeof one.reply === "number"
     ? endView(one.items[1 + one.reply])
     : make("span", { class: "soft" }, t("n_classes", { n: one.items.length - 1 }));
@@ -610,7 +614,7 @@ function answersTable(answers, name) {
     head,
     answers.map((one) => [
       String(numberOf(one)),
-      endView(one.items[0]),
+      one.form === "sort" ? withId(one.items[0]) : endView(one.items[0]),
       comparedView(one),
       answered(one),
       one.annotator,
@@ -745,6 +749,7 @@ function foundView(classes) {
       "div",
       { class: "found" },
       make("h3", {}, one.name),
+      one.place === null ? null : soft(t("in_questions", { n: one.place + 1 })),
       one.share === null
         ? null
         : make("div", { class: "found-share" }, bar(one.share), make("span", {}, percent(one.share))),
@@ -754,9 +759,7 @@ function foundView(classes) {
 }
 
 function askedView({ asked }) {
-  const named = ({ id, thing }) =>
-    make("div", {}, thing.title === id ? null : make("span", { class: "soft" }, id), endView(thing));
-  const rows = asked.map((one) => [named(one), one.class, percent(one.probability, 1), number(one.n_answers)]);
+  const rows = asked.map((one) => [withId(one.thing), one.class, percent(one.probability, 1), number(one.n_answers)]);
   const table = tableOf([t("row"), t("class"), t("probability"), t("answers")], rows);
   return [
     make("h3", {}, t("asked_rows")),
