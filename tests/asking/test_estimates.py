@@ -111,6 +111,29 @@ def test_advice_falls_as_answers_come():
     assert gains[30].last_gain == pytest.approx(np.mean(p.max(axis=1) - p[np.arange(len(p)), before]), rel=1e-6)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("repeat_share", [0.0, 0.1])
+def test_answers_that_nothing_contradicts_may_be_wrong(n_classes, repeat_share):
+    """The accuracy is at least the agreement with the answers; how much more, only repeats tell."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, 400)
+    X = rng.normal(size=(400, 3)) + 6 * np.eye(3)[y]
+    is_wrong = rng.random(400) < (0.2 if repeat_share == 0 else 0)
+
+    def oracle(left, others):
+        if n_classes == 2:
+            return bool((y[left] == y[others]) != is_wrong[left])
+        like = [k for k, point in enumerate(others) if y[point] == y[left]]
+        right = like[0] if like else "none"
+        return (right + 1) % len(others) if is_wrong[left] and right != "none" and len(others) > 1 else right
+
+    asker = ask(X, oracle, 80, n_classes=n_classes, repeat_share=repeat_share, random_share=0.5, random_state=0)
+    assert asker.error_rate() == 0
+    found = asker.accuracy()
+    assert found.high == 1
+    assert (found.low > 0.85) == (repeat_share > 0)
+
+
 @pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
 def test_random_pairs_have_a_model_and_an_accuracy_too():
     X, y = overlapping(300, 3)

@@ -25,6 +25,7 @@ from sdulearn import load_model
 from sdulearn.answer_files.log import read_log
 from sdulearn.answer_files.store import AnswerStore
 from sdulearn.answers import read_answers
+from sdulearn.answers.records import Question
 from sdulearn.answers.y import scramble
 from sdulearn.cli import ask
 from sdulearn.datasets import make_waveform
@@ -327,6 +328,18 @@ def test_more_than_two_classes_are_named_and_fitted(call, log, tmp_path, monkeyp
     assert shares.columns.tolist() == ["probability_Barolo", "probability_Grignolino", "probability_3"]
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     assert np.mean(found["label"] == np.array(["Barolo", "Grignolino", "3"])[wine.target]) > 0.9
+
+
+@pytest.mark.parametrize(("classes", "found"), [(3, 3), ("auto", 4), (True, 4)])
+def test_the_number_of_classes_that_ask_was_told_is_that_of_its_log(log, classes, found):
+    """A row that is wrongly said to be like none of three examples opens no class if there are three."""
+    with AnswerStore(log) as answers:
+        answers.begin(0, design="match", classes=classes)
+        for n in (1, 2, 3):
+            answers.add(Question("match", (f"r{n}", *(f"r{k}" for k in range(n)))), "none")
+        for k in range(4, 12):
+            answers.add(Question("match", (f"r{k}", "r0", "r1", "r2")), k % 3)
+    assert read_answers(log).n_classes == found
 
 
 def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table, log, tmp_path, capsys, monkeypatch):

@@ -111,6 +111,9 @@ def _estimate(
     # Error rates of two classes are in the spread of the folds.
     factors = (1.0,) if state.is_binary or not state.error else (1.0, *_RATE_FACTORS)
     chances = [state.by_answers(factor)[sample] for factor in factors]
+    if not state.error:
+        # No answer contradicts another: if some are wrong, the model is right more often than it agrees with them.
+        chances.append(state.at_most_wrong()[sample])
     values, lows, highs = zip(*(share_of(p, predicted, confidence, spread, gain) for p in chances), strict=True)
     interval = values[0], min(lows), max(highs)
     answered = state.known_class[sample]
