@@ -525,6 +525,7 @@ function draggable(card, drop) {
     let over = null;
     let moves = false;
     const follow = (event) => {
+      if (event.pointerId !== down.pointerId) return;
       const [x, y] = [event.clientX - down.clientX, event.clientY - down.clientY];
       if (!moves && Math.hypot(x, y) < DRAG_PX) return;
       if (!moves) card.setPointerCapture(down.pointerId);
@@ -536,14 +537,16 @@ function draggable(card, drop) {
       over?.classList.add("over");
     };
     const end = (event) => {
-      for (const [name, listener] of Object.entries(listeners)) card.removeEventListener(name, listener);
+      if (event.pointerId !== down.pointerId) return;
+      for (const [name, listener] of Object.entries(listeners)) window.removeEventListener(name, listener);
       card.classList.remove("dragged");
       card.style.transform = "";
       over?.classList.remove("over");
       if (event.type === "pointerup" && over && over !== card) drop(over);
     };
     const listeners = { pointermove: follow, pointerup: end, pointercancel: end };
-    for (const [name, listener] of Object.entries(listeners)) card.addEventListener(name, listener);
+    // A quick pointer has left the card before its first move is heard of.
+    for (const [name, listener] of Object.entries(listeners)) window.addEventListener(name, listener);
   });
 }
 
