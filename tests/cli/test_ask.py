@@ -190,6 +190,9 @@ def test_what_is_refused(refused, table, log, tmp_path, monkeypatch):
         (*oracle[:-1], "klass"),
     ):
         refused(*command)
+    nameless = tmp_path / "nameless.csv"
+    nameless.write_text(table.read_text().replace("r7,", ",", 1))
+    assert "--id-column" in refused("ask", nameless, *oracle[2:])
     assert not log.exists()
     with AnswerStore(log):
         assert "open in another" in refused(*oracle)
@@ -293,6 +296,21 @@ def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypat
     assert report["accuracy"]["basis"] == "random questions"
     found = pd.read_csv(tmp_path / "classes.csv")
     assert np.mean(found["label"].to_numpy() == labels[found["id"]].to_numpy()) > 0.75
+
+
+def test_what_the_page_cannot_fit_is_said_without_names_of_parameters(call, table, log, monkeypatch):
+    call("ask", table, "-o", log, "--oracle", "label", "--questions", 2, "--design", "random", *SHOWN, "--seed", 1)
+    told = []
+
+    def serve(page, *_):
+        with pytest.raises(InputError) as refusal:
+            page.finish({"labels": {}})
+        told.append(str(refusal.value))
+
+    monkeypatch.setattr("sdulearn.web.app.serve", serve)
+    call("ask", table, "-o", log, "--design", "random", "--drop", "note,picture,label", "--no-browser")
+    assert told
+    assert not re.search(r"`|\w=", told[0])
 
 
 def test_more_than_two_classes_are_named_and_fitted(call, log, tmp_path, monkeypatch):

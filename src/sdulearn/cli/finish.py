@@ -65,7 +65,11 @@ class Finish:
             has_bad_rows = bool(session.store.contents.bad_rows)
         # The log says how the table is read.
         classes = n_classes if n_classes > 2 else None
-        model = fit_table(table, answers, labels=dict(labels) or None, classes=classes, skip_bad=has_bad_rows)
+        try:
+            model = fit_table(table, answers, labels=dict(labels) or None, classes=classes, skip_bad=has_bad_rows)
+        except InputError as error:
+            # The page has no parameters of functions.
+            raise InputError(cli.in_options(str(error))) from None
         with self._exporting:
             self.model, self._answers, self._skip_bad = model, answers, has_bad_rows
             self._exported = {}

@@ -286,7 +286,6 @@ function choiceView(choice, left, place, { pick, menu }) {
         key === null ? null : make("kbd", {}, key),
         make("span", {}, classLabel(choice)),
       ),
-      make("span", { class: "soft id" }, choice.id),
       menu
         ? make(
             "button",
@@ -300,6 +299,7 @@ function choiceView(choice, left, place, { pick, menu }) {
           )
         : null,
     ),
+    make("p", { class: "soft id" }, choice.id),
     ...partsView(choice, { still: true }),
     few && fieldsOf(choice).length ? fieldList(choice, left) : null,
   );
