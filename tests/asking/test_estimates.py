@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sdulearn import PairLogisticRegressionCV
 from sdulearn.asking import Asker, ask
-from sdulearn.asking.estimates import NEXT_ANSWERS, random_sample
+from sdulearn.asking.estimates import NEXT_ANSWERS, WIDE_INTERVAL, WORTHWHILE_GAIN, random_sample
 from sdulearn.prior import clopper_pearson
 
 
@@ -91,13 +91,47 @@ def test_advice_falls_as_answers_come():
             bounded.append(left < extrapolated)
     assert any(bounded)
     assert gains[6].expected_gain > gains[30].expected_gain >= 0
-    assert not gains[30].worth_going_on
+    # There is hardly anything to gain, but 30 answers do not tell the accuracy.
+    assert gains[30].expected_gain < WORTHWHILE_GAIN
+    assert gains[30].is_wide
+    assert gains[30].worth_going_on
+    more = Asker(X, random_state=0, answers=asker.answers, random_share=1.0)
+    for _ in range(40):
+        question = more.next()
+        more.tell(question, bool(y[question.left] == y[question.right]))
+    found = more.accuracy()
+    assert found.high - found.low <= WIDE_INTERVAL
+    assert not more.advice().is_wide
+    assert not more.advice().worth_going_on
     assert (gains[30].n_answers, gains[30].n_next) == (30, NEXT_ANSWERS)
     half = Asker(X, random_state=0, answers={name: values[:15] for name, values in asker.answers.items()})
     p = np.exp(asker._now.of_candidates)
     before = half._now.of_candidates.argmax(axis=1)
     # The model of then is fitted anew with settings of then.
     assert gains[30].last_gain == pytest.approx(np.mean(p.max(axis=1) - p[np.arange(len(p)), before]), rel=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("repeat_share", [0.0, 0.1])
+def test_answers_that_nothing_contradicts_may_be_wrong(n_classes, repeat_share):
+    """The accuracy is at least the agreement with the answers; how much more, only repeats tell."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, 400)
+    X = rng.normal(size=(400, 3)) + 6 * np.eye(3)[y]
+    is_wrong = rng.random(400) < (0.2 if repeat_share == 0 else 0)
+
+    def oracle(left, others):
+        if n_classes == 2:
+            return bool((y[left] == y[others]) != is_wrong[left])
+        like = [k for k, point in enumerate(others) if y[point] == y[left]]
+        right = like[0] if like else "none"
+        return (right + 1) % len(others) if is_wrong[left] and right != "none" and len(others) > 1 else right
+
+    asker = ask(X, oracle, 80, n_classes=n_classes, repeat_share=repeat_share, random_share=0.5, random_state=0)
+    assert asker.error_rate() == 0
+    found = asker.accuracy()
+    assert found.high == 1
+    assert (found.low > 0.85) == (repeat_share > 0)
 
 
 @pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")

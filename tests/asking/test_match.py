@@ -50,6 +50,27 @@ def test_wrong_answers_are_found_and_weighed(wrong_digits):
     np.testing.assert_allclose(state.by_answers().sum(axis=1), 1)
 
 
+def test_a_review_is_of_one_list_of_answers(wrong_digits):
+    """Another thread undoes an answer while it is made."""
+
+    class Busy(Asker):
+        @property
+        def given(self):
+            answers = super().given
+            if self.first_key in self.store.contents.answers:
+                self.store.undo(self.first_key)
+            return answers
+
+    asker, _ = wrong_digits
+    expected = asker.review()
+    assert expected
+    busy = Busy.__new__(Busy)
+    busy.first_key = asker.given[0].key
+    calm = Asker(asker._X, answers=list(asker.given), n_classes="auto", random_state=0)
+    busy.__dict__ |= calm.__dict__
+    assert [answer.key for answer in busy.review()] == [answer.key for answer in expected]
+
+
 def test_most_answers_about_a_point_decide():
     X, _ = load_iris(return_X_y=True)
     opened = [made(50, (0,), "none", form="match"), made(100, (0, 50), "none")]

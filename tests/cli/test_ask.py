@@ -25,6 +25,7 @@ from sdulearn import load_model
 from sdulearn.answer_files.log import read_log
 from sdulearn.answer_files.store import AnswerStore
 from sdulearn.answers import read_answers
+from sdulearn.answers.records import Question
 from sdulearn.answers.y import scramble
 from sdulearn.cli import ask
 from sdulearn.datasets import make_waveform
@@ -189,6 +190,9 @@ def test_what_is_refused(refused, table, log, tmp_path, monkeypatch):
         (*oracle[:-1], "klass"),
     ):
         refused(*command)
+    nameless = tmp_path / "nameless.csv"
+    nameless.write_text(table.read_text().replace("r7,", ",", 1))
+    assert "--id-column" in refused("ask", nameless, *oracle[2:])
     assert not log.exists()
     with AnswerStore(log):
         assert "open in another" in refused(*oracle)
@@ -294,6 +298,21 @@ def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypat
     assert np.mean(found["label"].to_numpy() == labels[found["id"]].to_numpy()) > 0.75
 
 
+def test_what_the_page_cannot_fit_is_said_without_names_of_parameters(call, table, log, monkeypatch):
+    call("ask", table, "-o", log, "--oracle", "label", "--questions", 2, "--design", "random", *SHOWN, "--seed", 1)
+    told = []
+
+    def serve(page, *_):
+        with pytest.raises(InputError) as refusal:
+            page.finish({"labels": {}})
+        told.append(str(refusal.value))
+
+    monkeypatch.setattr("sdulearn.web.app.serve", serve)
+    call("ask", table, "-o", log, "--design", "random", "--drop", "note,picture,label", "--no-browser")
+    assert told
+    assert not re.search(r"`|\w=", told[0])
+
+
 def test_more_than_two_classes_are_named_and_fitted(call, log, tmp_path, monkeypatch):
     """Three wines, of which one stays unnamed; a page that goes on with the log."""
     wine = load_wine(as_frame=True)
@@ -327,6 +346,18 @@ def test_more_than_two_classes_are_named_and_fitted(call, log, tmp_path, monkeyp
     assert shares.columns.tolist() == ["probability_Barolo", "probability_Grignolino", "probability_3"]
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     assert np.mean(found["label"] == np.array(["Barolo", "Grignolino", "3"])[wine.target]) > 0.9
+
+
+@pytest.mark.parametrize(("classes", "found"), [(3, 3), ("auto", 4), (True, 4)])
+def test_the_number_of_classes_that_ask_was_told_is_that_of_its_log(log, classes, found):
+    """A row that is wrongly said to be like none of three examples opens no class if there are three."""
+    with AnswerStore(log) as answers:
+        answers.begin(0, design="match", classes=classes)
+        for n in (1, 2, 3):
+            answers.add(Question("match", (f"r{n}", *(f"r{k}" for k in range(n)))), "none")
+        for k in range(4, 12):
+            answers.add(Question("match", (f"r{k}", "r0", "r1", "r2")), k % 3)
+    assert read_answers(log).n_classes == found
 
 
 def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table, log, tmp_path, capsys, monkeypatch):

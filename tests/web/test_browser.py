@@ -99,11 +99,11 @@ def test_answers_by_keyboard_undo_change_reload_kill_and_go_on(start_server, ope
 
     before = pair(page)
     for _ in range(3):
-        press(page, "z", "Taken back")
+        press(page, "z", "Undone")
         page.locator("#status").evaluate("element => { element.textContent = ''; }")
     assert words(log) == expected[:5]
-    press(page, "k", "Put off")
-    press(page, "z", "Taken back")
+    press(page, "k", "Skipped")
+    press(page, "z", "Undone")
     assert words(log) == expected[:4]
     assert pair(page) != before
 
@@ -155,7 +155,7 @@ def test_private_answers_a_log_that_is_gone_and_keys_that_are_no_answers(start_s
     page.evaluate("document.dispatchEvent(new KeyboardEvent('keydown', {key: 's', repeat: true, bubbles: true}))")
     press(page, "p", "Paused")
     page.keyboard.press("s")
-    press(page, "p", "Go on")
+    press(page, "p", "You can continue")
     page.get_by_label("answer by keys").uncheck()
     page.keyboard.press("s")
     assert words(log) == []
@@ -305,7 +305,7 @@ def test_match_questions_by_keyboard_with_names_a_search_and_a_menu(start_server
         assert one.picked is None or truth[one.picked] == truth[one.left]
     n = len(said)
     press(page, "u", f"Answer {n + 1} saved: unsure")
-    press(page, "z", "Taken back")
+    press(page, "z", "Undone")
 
     look_at(page, "ask", source, "#n-answers")
     more = page.locator(".choice .menu").first
@@ -385,15 +385,134 @@ def test_every_page_for_everybody_and_a_fit_with_names(start_server, open_page, 
     probabilities = [float(cell[2].rstrip("%")) for cell in cells]
     assert probabilities == sorted(probabilities)
     with page.expect_download() as download:
-        page.get_by_role("link", name="Download the classes (CSV)").click()
+        page.get_by_role("link", name="Download the classes of these rows").click()
     asked = pd.read_csv(download.value.path())
     assert (len(asked), download.value.suggested_filename) == (len(cells), "answered.csv")
     assert np.mean(asked["label"].to_numpy() == truth[asked["id"]].to_numpy()) > 0.9
+    for name, read in (("Download the classes of all rows", pd.read_csv), ("Excel", pd.read_excel)):
+        with page.expect_download() as download:
+            page.get_by_role("link", name=name).click()
+        every = read(download.value.path())
+        assert sorted(every["id"]) == sorted(truth.index)
+        np.testing.assert_allclose(every[["probability_big", "probability_small"]].sum(axis=1), 1)
     page.goto(page.url.split("#")[0] + "report")
     playwright.expect(page.locator("h1")).to_have_text("answers.sdu")
     labelled = read_log(log).labels
     assert labelled
     assert {truth[row_id] == name for row_id, name in labelled.items()} == {True}
+
+
+@pytest.fixture(scope="module")
+def fruits(tmp_path_factory):
+    """A table of three kinds of fruit, an example of each, and the kind of each row."""
+    folder = tmp_path_factory.mktemp("fruits")
+    rng = np.random.default_rng(0)
+    names = np.array(["apple", "pear", "plum"])[np.arange(90) % 3]
+    frame = pd.DataFrame(rng.normal(0, 1, (90, 2)) + 5 * np.eye(3)[np.arange(90) % 3][:, :2], columns=["a", "b"])
+    frame.insert(0, "id", [f"m{k}" for k in range(90)])
+    frame["note"] = [f"{name} {rng.choice(['pie', 'jam', 'tree'])}" for name in names]
+    frame.round(2).to_csv(folder / "fruits.csv", index=False)
+    pd.DataFrame({"id": frame["id"][:3], "label": names[:3]}).to_csv(folder / "examples.csv", index=False)
+    (folder / "notes.md").write_text("Sort by *kind*.")
+    return folder, dict(zip(frame["id"], names, strict=True))
+
+
+def shown_kinds(page):
+    return [text.split()[0] for text in page.locator(".sortable .text").all_inner_texts()]
+
+
+def drag(page, card, target):
+    """With the mouse, by the head of a card, onto the middle of something."""
+    begin, end = card.locator(".choice-head").bounding_box(), target.bounding_box()
+    page.mouse.move(begin["x"] + 5, begin["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(end["x"] + end["width"] / 2, end["y"] + end["height"] / 2, steps=4)
+    page.mouse.up()
+
+
+def test_items_are_sorted_by_keys_by_mouse_and_by_touch(start_server, open_page, log, fruits):
+    """Each answer says what was put together; the instructions close after the first one."""
+    source = axe()
+    folder, kind = fruits
+    options = ("--design", "sort", "--classes", "auto", "--text", "note", "--show", "a,b", "--annotator", "ann")
+    server = start_server(folder / "fruits.csv", "-o", log, *options, "--instructions", folder / "notes.md")
+    page = open_page(server.address)
+    notes = page.locator("#instructions div")
+    playwright.expect(notes).to_be_visible()
+    press(page, "Enter", "Put at least two into groups")
+
+    kinds = shown_kinds(page)
+    groups = [list(dict.fromkeys(kinds)).index(name) + 1 for name in kinds]
+    for group in groups:
+        page.keyboard.press(str(group))
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("0")
+    playwright.expect(page.locator(".sortable").first).not_to_have_attribute("data-group", str(groups[0]))
+    page.keyboard.press("z")
+    playwright.expect(page.locator(".sortable").first).to_have_attribute("data-group", str(groups[0]))
+    press(page, "Enter", "Answer 1 saved")
+    playwright.expect(notes).not_to_be_visible()
+
+    for k in range(2, 8):
+        # Onto the boxes; of one kind onto each other.
+        cards, boxes = page.locator(".sortable"), page.locator(".group")
+        kinds = shown_kinds(page)
+        for j, name in enumerate(kinds):
+            first = kinds.index(name)
+            drag(page, cards.nth(j), boxes.nth(j) if first == j else cards.nth(first))
+        page.locator("[data-answer=done]").click()
+        playwright.expect(page.locator("#status")).to_contain_text(f"Answer {k} saved", timeout=PATIENCE_MS)
+    playwright.expect(page.locator("#numbers")).to_contain_text("Class 3", timeout=PATIENCE_MS)
+    playwright.expect(page.locator(".sortable .named").first).to_have_text(re.compile("Class [1-3]"))
+    playwright.expect(page.locator("#numbers")).to_contain_text("To sort into groups: about")
+    look_at(page, "ask", source, ".sortable")
+
+    page = open_page(
+        server.address, viewport={"width": 390, "height": 844}, color_scheme="dark", has_touch=True, is_mobile=True
+    )
+    look_at(page, "ask", source, ".sortable")
+    kinds = shown_kinds(page)
+    for j, name in enumerate(kinds):
+        page.locator(".sortable").nth(j).tap()
+        page.locator(".group").nth(kinds.index(name)).tap()
+    page.locator("[data-answer=done]").tap()
+    playwright.expect(page.locator("#status")).to_contain_text("Answer 8 saved", timeout=PATIENCE_MS)
+    answers = list(read_log(log).answers.values())
+    for answer in answers:
+        said = {}
+        for item, group in zip(answer.question.items, answer.groups, strict=True):
+            said.setdefault(group, set()).add(kind[item])
+        assert None not in said
+        assert all(len(names) == 1 for names in said.values())
+        assert len(said) == len({kind[item] for item in answer.question.items})
+
+
+def test_the_nearer_one_by_keys_and_a_pause(start_server, open_page, log, fruits):
+    """Keys 1 and 2 choose; while paused nothing answers, and nothing looks as if it did."""
+    source = axe()
+    folder, kind = fruits
+    options = ("--design", "nearer", "--classes", "3", "--examples", folder / "examples.csv", "--text", "note")
+    page = open_page(start_server(folder / "fruits.csv", "-o", log, *options).address)
+    for k in range(1, 6):
+        left = page.locator(".new .text").inner_text().split()[0]
+        shown = page.locator(".choice .pick span").all_inner_texts()
+        press(page, str(shown.index(left) + 1 if left in shown else 1), f"Answer {k} saved: ")
+    look_at(page, "ask", source, ".choice")
+    press(page, "p", "Paused")
+    unsure = page.locator("[data-answer=unsure]")
+    playwright.expect(unsure).to_have_attribute("aria-disabled", "true")
+    assert float(unsure.evaluate("button => getComputedStyle(button).opacity")) < 0.6
+    look_at(page, "ask", source, "#pause")
+    page.keyboard.press("1")
+    unsure.click(force=True)
+    press(page, "p", "You can continue")
+    playwright.expect(unsure).to_have_attribute("aria-disabled", "false")
+    assert float(unsure.evaluate("button => getComputedStyle(button).opacity")) == 1
+    answers = list(read_log(log).answers.values())
+    assert len(answers) == 5
+    for answer in answers:
+        if kind[answer.left] in map(kind.get, answer.choices):
+            assert kind[answer.choices[answer.nearer]] == kind[answer.left]
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from sdulearn.reading import Reading
 
 _PAIR = ("id_a", "id_b", "label", "annotator", "time", "seconds")
 _NUMBERS = ("epsilon", "probability")
-COLUMNS = ("question", "form", "items", "why", "rank", *_NUMBERS, "session", "seed", "reading")
+COLUMNS = ("question", "form", "items", "why", "rank", *_NUMBERS, "session", "seed", "classes", "reading")
 # A file with these columns is a download, even if others were deleted.
 NEEDED = {*_PAIR[:3], "question", "why", "rank", "session"}
 NEARER: Form = "nearer"
@@ -58,6 +58,7 @@ def as_csv(contents: LogContents) -> str:
         cells |= {"items": json.dumps(question.items), "reading": reading}
         cells |= {"rank": None if question.rank is None else json.dumps(question.rank)}
         cells |= {"epsilon": contents.epsilon_of(answer), "seed": contents.seeds.get(answer.given.session)}
+        cells |= {"classes": contents.n_classes}
         table.writerow("" if cells[name] is None else as_cell(str(cells[name])) for name in names)
     return file.getvalue()
 
@@ -107,6 +108,8 @@ def with_log_columns(
         contents.answers[answer.key] = answer
         if isinstance(seed := _number(row.get("seed", "")), int):
             contents.seeds[given.session] = seed
+        if isinstance(n_classes := _number(row.get("classes", "")), int) and n_classes >= 2:
+            contents.n_classes = n_classes
     try:
         for text in dict.fromkeys(row.get("reading") or "{}" for row in rows):
             contents.readings.append(read(Reading, json.loads(text)))

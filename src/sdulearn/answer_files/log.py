@@ -70,6 +70,7 @@ class LogContents:
     seeds: dict[str, int] = field(default_factory=dict)  # seed of each session that has one
     # privacy of each session's answers: None if they are not flipped, NaN if unreadable
     epsilons: dict[str, float | None] = field(default_factory=dict)
+    n_classes: int | None = None  # as the last session that says so was told
     readings: list[Reading] = field(default_factory=list)  # how the table was read, by session that says so
     cells: dict[str, str] = field(default_factory=dict)  # digest of each asked row, if ids are row numbers
     # sessions whose questions with several choices offered "none" (only then a pick means "same"), by their answers;
@@ -107,6 +108,8 @@ class LogContents:
             self.seeds[session] = seed
         if record.get("design"):
             self.designed.add(session)
+        if (n_classes := record.get("classes")) is not None:
+            self.n_classes = n_classes if type(n_classes) is int and n_classes >= 2 else None
         self.epsilons[session] = math.nan
         self.epsilons[session] = log_number(record, "epsilon")
         if (reading := record.get("reading")) is None:
@@ -463,4 +466,5 @@ def with_log(answers: Answers, contents: LogContents, of: Indices) -> Answers:
         reading=contents.reading,
         certainty=None if np.isnan(sure).all() else np.maximum(np.nan_to_num(sure, nan=1.0), 0.5),
         audits=contents.audits() or None,
+        stated_classes=contents.n_classes,
     )

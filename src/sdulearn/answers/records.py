@@ -440,6 +440,8 @@ class Answers:
         How the table of a log was read, as in :func:`sdulearn.fit_table`.
     audits : dict or None
         By annotator: number of answers asked again, and number of those answered differently.
+    stated_classes : int or None
+        Number of classes that whoever asked was told.
     """
 
     name: str
@@ -464,6 +466,7 @@ class Answers:
     nearer: NDArray[np.object_] | None = None
     reading: Reading | None = None
     audits: dict[str, tuple[int, int]] | None = None
+    stated_classes: int | None = None
 
     @property
     def n_questions(self) -> int:
@@ -472,13 +475,13 @@ class Answers:
 
     @property
     def n_classes(self) -> int | None:
-        """Number of classes found by questions about several items; None without such questions.
+        """Number of classes as stated, or found by questions about several items; None without such questions.
 
         The first pick of a point is its class; a group of points that was compared with all classes found before it,
         and is different from all, is a new one. Groups count in descending order of their sizes.
         """
-        if self.questions is None or self.kinds is None:
-            return None
+        if self.stated_classes or self.questions is None or self.kinds is None:
+            return self.stated_classes
         sure = self.answers != UNSURE
         points, ends = np.unique(self.ids[sure].astype(str), return_inverse=True)
         ends = ends.reshape(-1, 2)

@@ -582,12 +582,17 @@ class Asker:
         Returns
         -------
         Advice
-            The expected gain of the next 50 answers, by what the latest ones gained.
+            The expected gain of the next 50 answers, by what the latest ones gained, and whether the accuracy is
+            known well enough to stop.
         """
         if self.design == "random":
             raise InputError("There is no advice on random pairs. See `PairLearningCurveDisplay` for these.")
         now = self._now
-        return estimates.advise(now, self._state(now.answers[: len(now.answers) // 2]))
+        try:
+            accuracy = self.accuracy()
+        except UndeterminedError:
+            accuracy = None
+        return estimates.advise(now, self._state(now.answers[: len(now.answers) // 2]), accuracy)
 
     def classes(self, confidence: float = 0.95) -> list[estimates.ClassFound]:
         """Return the classes found so far, the largest first.
@@ -660,7 +665,9 @@ class Asker:
             return []
         given = self.given
         origin = [k for k, answer in enumerate(given) for _ in claims_of(answer)]
-        positions = [] if self.design == "random" else [origin[k] for k in self._now.doubtful]
+        # Of the same answers: another thread may add some meanwhile.
+        state = self._state(_claims(given))
+        positions = [] if self.design == "random" else [origin[k] for k in state.doubtful]
         ends, signs, _, places = implied_pairs(given)
         checks = check_answers(AnswerGraph.from_answers(ends, signs))
         cycles = checks.odd_cycles if self._limit == 2 else []

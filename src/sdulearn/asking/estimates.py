@@ -29,8 +29,10 @@ _EXAMPLES = 6
 NEXT_ANSWERS = 50
 # Error rates are known within these factors: mistakes that a poor model repeats pass for wrong answers.
 _RATE_FACTORS = (0.75, 1.25)
-# Fifty questions are worth a gain of half a percentage point.
+# Fifty questions are worth a gain of half a percentage point, or an accuracy that is known within ten of them
+# on each side.
 WORTHWHILE_GAIN = 0.005
+WIDE_INTERVAL = 0.2
 
 
 class Advice(NamedTuple):
@@ -43,14 +45,17 @@ class Advice(NamedTuple):
     expected_gain, last_gain : float
         Expected gain in accuracy of the next answers, at most the error that is left; and the gain of
         the second half of the answers so far. Both are by the probabilities of the model.
+    is_wide : bool
+        Whether the 95% interval of the accuracy is wider than twenty percentage points, or not known.
     worth_going_on : bool
-        Whether the expected gain is half a percentage point or more.
+        Whether the expected gain is half a percentage point or more, or the interval is wide.
     """
 
     n_answers: int
     n_next: int
     expected_gain: float
     last_gain: float
+    is_wide: bool
     worth_going_on: bool
 
 
@@ -106,6 +111,9 @@ def _estimate(
     # Error rates of two classes are in the spread of the folds.
     factors = (1.0,) if state.is_binary or not state.error else (1.0, *_RATE_FACTORS)
     chances = [state.by_answers(factor)[sample] for factor in factors]
+    if not state.error:
+        # No answer contradicts another: if some are wrong, the model is right more often than it agrees with them.
+        chances.append(state.at_most_wrong()[sample])
     values, lows, highs = zip(*(share_of(p, predicted, confidence, spread, gain) for p in chances), strict=True)
     interval = values[0], min(lows), max(highs)
     answered = state.known_class[sample]
@@ -166,7 +174,7 @@ def _class_counts(state: State) -> tuple[Indices, Indices]:
     return np.bincount(drawn, minlength=state.n_classes), np.bincount(state.known_class)
 
 
-def advise(now: State, half: State) -> Advice:
+def advise(now: State, half: State, accuracy: AccuracyEstimate | None) -> Advice:
     """Extrapolate the gain of the second half of the answers to the next ones."""
     # If the error falls like c + b / n, the second half of n answers gained b / n, and m more answers gain
     # b / n - b / (n + m) = (b / n) m / (n + m), at most the error that is left.
@@ -176,7 +184,8 @@ def advise(now: State, half: State) -> Advice:
         gain = _gain(now, half)
         error = 1 - float(np.exp(now.of_candidates).max(axis=1).mean())
     expected = min(gain * NEXT_ANSWERS / (n + NEXT_ANSWERS), error)
-    return Advice(n, NEXT_ANSWERS, expected, gain, expected >= WORTHWHILE_GAIN)
+    is_wide = accuracy is None or accuracy.high - accuracy.low > WIDE_INTERVAL
+    return Advice(n, NEXT_ANSWERS, expected, gain, is_wide, is_wide or expected >= WORTHWHILE_GAIN)
 
 
 def _gain(now: State, half: State) -> float:

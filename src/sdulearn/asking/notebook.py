@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from sdulearn.asking.records import RowQuestion
+from sdulearn.asking.records import RowQuestion, are_examples
 from sdulearn.errors import InputError, NothingToAskError, UndeterminedError, require
 from sdulearn.io.media import encode_png
 
@@ -107,7 +107,11 @@ class QuestionCell:
             # All have the same fields.
             names = list(dict.fromkeys(name for thing in things if isinstance(thing, Mapping) for name in thing))
             parts = [_part(thing, names[:_MOST_FIELDS], self._scales) for thing in things]
-            items = [{"id": str(k), "name": "", "parts": [part]} for k, part in zip(rows, parts, strict=True)]
+            numbers = {row: number for number, members in enumerate(self.asker.groups()) for row in members}
+            items = [
+                {"id": str(row), "name": "", "place": numbers.get(row) if is_example else None, "parts": [part]}
+                for row, is_example, part in zip(rows, are_examples(self._question), parts, strict=True)
+            ]
             shown = {"form": self._question.form, "items": items}
         except NothingToAskError as error:
             self._question = None

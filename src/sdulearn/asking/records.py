@@ -71,6 +71,13 @@ def check_rows(question: RowQuestion, n_points: int) -> RowQuestion:
     return question._replace(items=tuple(map(int, question.items)), why=why)
 
 
+def are_examples(question: Question[Any]) -> list[bool]:
+    """Return for each item whether it is shown as an example of a class, and not asked about."""
+    if question.form == "sort":
+        return [rank is None for rank in question.ranks]
+    return [question.form != "pair" and k > 0 for k in range(len(question.items))]
+
+
 def as_columns(answers: Sequence[RowAnswer]) -> Mapping[str, list[Any]]:
     """Return the answers as columns: ``left`` and ``right`` of pairs, or ``choices``, or ``items`` where some sort."""
     forms = {answer.question.form for answer in answers}

@@ -369,14 +369,18 @@ class Session:
         n_unsure = sum(answer.is_unsure for answer in standing)
         of_key = {one.key: one for one in standing}
         accuracy, until = self._estimates["accuracy"], self.goal.until
-        classes = [(self.name_of(one.examples[0]), one) for one in self._estimates["classes"]]
+        classes = [
+            {"name": self.name_of(row), "place": self.place_of(row), "share": one.share, "n_points": one.n_points}
+            for one in self._estimates["classes"]
+            for row in one.examples[:1]
+        ]
         return {
             "n_answers": len(standing),
             "n_same": counts[SIMILAR],
             "n_different": counts[DISSIMILAR],
             "n_unsure": n_unsure,
             **self._estimates,
-            "classes": [{"name": name, "share": one.share, "n_points": one.n_points} for name, one in classes],
+            "classes": classes,
             "review": [of_key[key] for key in self._estimates["review"] if key in of_key],
             "reached": bool(accuracy and until and accuracy["high"] - accuracy["low"] <= until),
             "estimating": version != self._estimated,

@@ -39,6 +39,10 @@ from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike
 
 # Doubtful answers are looked for even where none was found to be wrong.
 LEAST_ERROR = 0.05
+# The error rate of people about whom the answers tell nothing is at most this, as in an audit.
+MOST_WRONG = 0.3
+# Probability of what was not seen, at the end of a 95% interval.
+UNSEEN = 0.025
 # Range of an error rate where some answer must be wrong.
 _ERRORS = (0.01, 0.5)
 # Prior mean of the error rate, and the number of answers that it counts for.
@@ -309,6 +313,16 @@ class State:
     def by_answers(self, factor: float = 1.0) -> Array:
         """Probability of each class for the known points, by the answers alone; with other error rates, by a factor."""
         return softmax(self._scaled_likelihood(factor), axis=1)
+
+    def at_most_wrong(self) -> Array:
+        """Return the same where no answer contradicts another, at the highest error rate that repeats leave possible.
+
+        If answers are wrong with probability e, two about one point differ with probability 2 e (1 - e) or more.
+        """
+        n_repeated = len(self.votes.rows) - len(np.unique(self.votes.rows))
+        differ = 1 - UNSEEN ** (1 / n_repeated) if n_repeated else 1.0
+        rate = min((1 - np.sqrt(max(1 - 2 * differ, 0.0))) / 2, MOST_WRONG)
+        return softmax(self.likelihood_at(np.full(len(self._rates), rate)), axis=1)
 
     @cached_property
     def model(self) -> Array | None:

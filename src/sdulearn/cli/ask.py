@@ -113,6 +113,11 @@ def _read(arguments: argparse.Namespace, before: LogContents) -> Asked:
     columns, ids, n_rows = drawn.columns, drawn.ids, drawn.n_rows
     if drawn.changes:
         cli.say("\n".join(lines(drawn.changes)))
+    if "" in ids:
+        raise InputError(
+            "A row of the table has no id, so no answer could name it. Give every row an id, or name another column "
+            "with `id_column` (an empty name stands for row numbers)."
+        )
     name, times = Counter(ids).most_common(1)[0]
     if times > 1:
         raise repeated_id(name, times)

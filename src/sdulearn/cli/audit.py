@@ -47,19 +47,26 @@ def _known_rate(answers: Answers) -> float | AnswerModel | None:
 
 def _lines(audit: Audit, arguments: argparse.Namespace) -> list[str]:
     """Return what was found as sentences."""
-    lines = [f"{arguments.predictions.name}: {_accuracy(audit)}"]
-    if audit.agreement is not None:
-        different = f'"Always different" would agree with {audit.always_different}.'
-        lines.append(f"It agrees with {audit.agreement} of the answers. {different}")
+    lines = _of_one(arguments.predictions.name, audit)
     if audit.n_missing:
         lines.append(f"Ids of the answers without a prediction, which do not count: {audit.n_missing:,}.")
     if audit.n_unsure:
         lines.append(f'Answers "unsure", which do not count: {audit.n_unsure:,}.')
     if audit.compared is not None:
-        lines.append(f"{arguments.compare.name}: {_accuracy(audit.compared)}")
-        lines.append(f"Difference, first minus second, on the rows of both: {audit.difference}.")
+        lines += _of_one(arguments.compare.name, audit.compared)
+        what = "agreement" if audit.accuracy is None or audit.compared.accuracy is None else "accuracy"
+        lines.append(f"Difference in {what}, first minus second, on the rows of both: {audit.difference}.")
     if arguments.at_least is not None:
         lines.append(_verdict(audit, arguments.at_least))
+    return lines
+
+
+def _of_one(name: str, audit: Audit) -> list[str]:
+    """Return accuracy and agreement of one classifier."""
+    lines = [f"{name}: {_accuracy(audit)}"]
+    if audit.agreement is not None:
+        different = f'"Always different" would agree with {audit.always_different}.'
+        lines.append(f"It agrees with {audit.agreement} of the answers. {different}")
     return lines
 
 

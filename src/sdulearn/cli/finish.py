@@ -65,13 +65,18 @@ class Finish:
             has_bad_rows = bool(session.store.contents.bad_rows)
         # The log says how the table is read.
         classes = n_classes if n_classes > 2 else None
-        model = fit_table(table, answers, labels=dict(labels) or None, classes=classes, skip_bad=has_bad_rows)
+        try:
+            model = fit_table(table, answers, labels=dict(labels) or None, classes=classes, skip_bad=has_bad_rows)
+        except InputError as error:
+            # The page has no parameters of functions.
+            raise InputError(cli.in_options(str(error))) from None
         with self._exporting:
             self.model, self._answers, self._skip_bad = model, answers, has_bad_rows
             self._exported = {}
         model.save(model_path)
         model.write_report(report, model_path=model_path)
         write_answered(answered, model)
+        write_both_probabilities(answered, model)
         accuracy = headline(model, session)
         again = ["sdulearn", "fit", table, self.log, "-o", model_path]
         again += ["--classes", classes] if classes else []
@@ -107,6 +112,7 @@ class Finish:
                         model, self.arguments.table, answers=self._answers, skip_bad=self._skip_bad
                     ):
                         write(batch)
+                write_both_probabilities(path, model)
                 self._exported["csv"] = path
             if kind == "xlsx":
                 self._exported[kind] = write_sheet(path)
@@ -149,6 +155,22 @@ class Finish:
         model, report = (self.log.with_suffix(end) for end in (".sdu", ".html"))
         cli.say("\n".join([*shown, *classes, f"The model is in {model}, its report in {report}."]))
         cli.say(NEXT.format(program=cli.program(), model=model, table=self.arguments.table))
+
+
+def write_both_probabilities(path: Path, model: TableModel) -> None:
+    """Give a file of two classes the probability of each, as those of more have: one alone is misread."""
+    if len(model.names) > 2 or model.link is None:
+        return
+    with (
+        written_whole(path) as draft,
+        path.open(encoding="utf-8", newline="") as file,
+        draft.open("w", encoding="utf-8", newline="") as other,
+    ):
+        rows, writer = csv.reader(file), csv.writer(other, lineterminator="\n")
+        row_id, label, _, *rest = next(rows)
+        writer.writerow([row_id, label, *(f"probability_{name}" for name in model.names), *rest])
+        for row_id, label, p, *rest in rows:
+            writer.writerow([row_id, label, 1 - float(p), p, *rest])
 
 
 def write_sheet(path: Path) -> Path:

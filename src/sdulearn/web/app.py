@@ -2,7 +2,7 @@
 
 ``GET question`` gives the open question of a person, and ``POST answer`` its reply:
 
-    {"token": 7, "form": "match", "items": [{"id": "r9", "parts": [...], "name": ""}, ...]}
+    {"token": 7, "form": "match", "items": [{"id": "r9", "parts": [...], "name": "", "place": null}, ...]}
     {"annotator": "ann", "token": 7, "reply": 1, "comment": "", "name": "", "seconds": 4.2}
 
 A reply is what :func:`~sdulearn.answers.records.read_reply` takes:
@@ -17,11 +17,11 @@ form     items                                                 reply
 "nearer" the new one, then the two examples                    0 or 1, position of the example; "unsure"
 ======== ===================================================== ==================================================
 
-``name`` is that of the class of an example, "" for other items and classes without a name. Beside a match question,
-``places`` has the number of the class of each example: classes keep their places and keys. ``seconds`` is null where
-it is not known how long an answer took. ``written`` in the response is the key of the stored answer,
-``[session, number]``: ``undo`` and ``change`` take it as ``key``. Answers in ``history`` have ``key``, ``form``,
-``items`` and ``reply`` alike, with ``title`` and ``picture`` of an item instead of its parts.
+``name`` is that of the class of an example, "" for other items and classes without a name, and ``place`` the number of
+its class from 0, null for other items: classes keep their places and keys. ``seconds`` is null where it is not known
+how long an answer took. ``written`` in the response is the key of the stored answer, ``[session, number]``: ``undo``
+and ``change`` take it as ``key``. Answers in ``history`` have ``key``, ``form``, ``items`` and ``reply`` alike, with
+``title`` and ``picture`` of an item instead of its parts.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from sdulearn.answers.records import Answer, flip_rate
+from sdulearn.asking.records import are_examples
 from sdulearn.asking.session import LEAST_TIMED
 from sdulearn.errors import FileError, InputError, MissingFileError, SdulearnError
 from sdulearn.io.typed import plain, read
@@ -130,19 +131,15 @@ class Page:
     def question(self, given: Json) -> Json:
         """Return the open question of a person, and nothing about the model."""
         name = _name(given)
-        shown = reason = places = None
+        shown = reason = None
         try:
             token, question = self.session.question(name)
-            items = [
-                {**self._thing(row), "name": self._name_shown(question, k)} for k, row in enumerate(question.items)
-            ]
-            if question.form == "match":
-                places = [self.session.place_of(row) for row in question.choices]
+            items = [{**self._thing(row), **self._class_shown(question, k)} for k, row in enumerate(question.items)]
             shown = {"token": token, "form": question.form, "items": items}
         except SdulearnError as error:
             reason = str(error)
         counts = {"answers": self.session.n_answers, "own": self.session.n_of(name), "last": self.session.last_of(name)}
-        return {"question": shown, "places": places, "reason": reason, "done": self.session.is_done(name), **counts}
+        return {"question": shown, "reason": reason, "done": self.session.is_done(name), **counts}
 
     def answer(self, given: Json) -> Json:
         """Store an answer, and return the next question."""
@@ -193,9 +190,10 @@ class Page:
         shown = []
         for found in self.session.classes():
             examples = [self._thing(row) for row in found.examples]
-            names = {"ids": [one["id"] for one in examples], "name": self.session.name_of(found.examples[0])}
+            names = {"ids": [one["id"] for one in examples], **self._class_of(found.examples[0])}
             shown.append({**found._asdict(), **names, "examples": examples})
-        return plain({"classes": shown})
+        # One that an answer of a moment ago has removed has no place.
+        return plain({"classes": sorted(shown, key=lambda one: (one["place"] is None, one["place"]))})
 
     def finish(self, given: Json) -> Json:
         """Name the classes, then fit."""
@@ -211,8 +209,15 @@ class Page:
             self.report = Path(result["report"])
             self.answered = Path(result["answered"])
             asked = [{**one, "thing": self._end(one["id"])} for one in result["asked"]]
-            classes = [{**one, "examples": [self._end(name) for name in one["ids"]]} for one in result["classes"]]
+            classes = [self._class_fitted(one) for one in result["classes"]]
             return {**result, "asked": asked, "classes": classes}
+
+    def _class_fitted(self, found: Json) -> Json:
+        """Return a class of the model with examples, and its place in the questions if it has no name there."""
+        rows = [self.session.rows[name] for name in found["ids"]]
+        places = Counter(self.session.place_of(row) for row in rows if not self.session.name_of(row))
+        place = max(places, key=places.__getitem__, default=None)
+        return {**found, "place": place, "examples": [self._end(name) for name in found["ids"]]}
 
     def _refuse_shared_names(self, names: Mapping[str, str]) -> None:
         """Refuse one name for two classes: it would contradict the answers."""
@@ -221,10 +226,12 @@ class Page:
         if shared := sorted(name for name, n in times.items() if n > 1):
             raise InputError(f"Two classes are named {shared[0]!r}. Give them different names, or leave one empty.")
 
-    def _name_shown(self, question: RowQuestion, place: int) -> str:
-        """Return the name of the class of an example; that of the item asked about would be an answer."""
-        is_example = place > 0 if question.form != "sort" else question.ranks[place] is None
-        return self.session.name_of(question.items[place]) if is_example and question.form != "pair" else ""
+    def _class_shown(self, question: RowQuestion, k: int) -> Json:
+        """Return name and place of the class of an example; those of the item asked about would be an answer."""
+        return self._class_of(question.items[k]) if are_examples(question)[k] else {"name": "", "place": None}
+
+    def _class_of(self, row: int) -> Json:
+        return {"name": self.session.name_of(row), "place": self.session.place_of(row)}
 
     def _thing(self, row: int) -> Json:
         return {"id": self.things.ids[row], "parts": self.things.show(row)}

@@ -2,13 +2,14 @@
 import {
   answerButtons,
   bar,
+  classLabel,
   fieldsOf,
   inWords,
   isTaken,
+  itemLabel,
   keyed,
   make,
   named,
-  nameOf,
   number,
   openDialog,
   partView,
@@ -105,7 +106,7 @@ const heading = (question) => state.start.wording || titleOf(question);
 
 // `isNew`: it was not seen before, so that the time until its answer tells how long it takes.
 function showQuestion(result, said, isNew = false) {
-  const question = result.question && named(result.question, result.places);
+  const question = result.question && named(result.question);
   const changed = state.question?.form !== question?.form;
   const hadFocus = at("pair").contains(document.activeElement);
   state.question = question;
@@ -138,7 +139,7 @@ function itemsInWords({ form, items }) {
   const [first, ...others] = items.map(inWords);
   const texts =
     form === "sort"
-      ? items.map((item, k) => `${item.name || item.id}: ${inWords(items[k])}.`)
+      ? items.map((item) => `${itemLabel(item)}: ${inWords(item)}.`)
       : form === "pair"
         ? [`${t("first")}: ${first}.`, `${t("second")}: ${others[0]}.`]
         : [`${t("first")}: ${first}.`, ...others.map((text, k) => `${k + 1}: ${text}.`)];
@@ -155,8 +156,8 @@ function groupsInWords(groups, label) {
 
 function saidWords(said) {
   const { items, choices } = state.question;
-  if (Array.isArray(said)) return groupsInWords(said, (k) => items[k].name || items[k].id);
-  return typeof said === "number" ? nameOf(choices[said]) : t(said).toLocaleLowerCase();
+  if (Array.isArray(said)) return groupsInWords(said, (k) => itemLabel(items[k]));
+  return typeof said === "number" ? classLabel(choices[said]) : t(said).toLocaleLowerCase();
 }
 
 function answer(word) {
@@ -182,6 +183,8 @@ function send(said, name = "") {
       ? t("saved_private", { n: result.answers })
       : t("saved", { n: result.answers, answer: words });
     showQuestion(result, result.written ? saved : t("stale"), true);
+    // Who has answered knows what to do; they can be opened again.
+    if (result.own === 1) at("instructions").open = false;
     refreshNumbers();
   });
 }
@@ -249,14 +252,14 @@ function classMenu(place, button) {
   const others = make(
     "select",
     { id: "class-into" },
-    ...choices.filter((one) => one !== choice).map((one) => make("option", { value: one.id }, nameOf(one))),
+    ...choices.filter((one) => one !== choice).map((one) => make("option", { value: one.id }, classLabel(one))),
   );
-  const into = () => nameOf(choices.find((one) => one.id === others.value));
+  const into = () => classLabel(choices.find((one) => one.id === others.value));
   const row = (...parts) => make("div", { class: "menu-row" }, ...parts);
   const dialog = openDialog(
     button,
-    t("class_menu", { name: nameOf(choice) }),
-    make("h2", {}, nameOf(choice)),
+    t("class_menu", { name: classLabel(choice) }),
+    make("h2", {}, classLabel(choice)),
     make("div", { class: "menu-example" }, ...partsView(choice, { still: true })),
     row(
       make(
@@ -319,6 +322,7 @@ const skip = () =>
 function pause() {
   state.paused = !state.paused;
   at("pair").hidden = state.paused;
+  at("ask").classList.toggle("paused", state.paused);
   at("pause").setAttribute("aria-pressed", state.paused);
   state.since = null;
   setEnabled();
@@ -413,7 +417,10 @@ function numbersView(numbers) {
   if (classes.length) parts.push(make("h2", {}, t("classes_found")), ...classesView(classes));
   if (review.length) parts.push(make("h2", {}, t("review")), reviewLink(review.length));
   if (accuracy && advice)
-    parts.push(make("h2", {}, t("go_on_question")), make("p", { id: "advice" }, adviceWords(advice)));
+    parts.push(
+      make("h2", {}, t("go_on_question")),
+      make("p", { id: "advice" }, adviceWords(advice, accuracy, numbers.reached)),
+    );
   return parts;
 }
 
@@ -426,19 +433,18 @@ function accuracyView({ accuracy, missing, estimating }) {
   ];
 }
 
-const classLabel = (one, k) => one.name || t("class_n", { n: k + 1 });
-
 // Shares are by the random questions; before there are some, there are none to show.
 function classesView(classes) {
   const known = classes.some((one) => one.share !== null);
   return [
     ...classes
       .slice(0, 30)
-      .map((one, k) =>
+      .sort((one, other) => one.place - other.place)
+      .map((one) =>
         make(
           "div",
           { class: known ? "class-share" : "class-count" },
-          make("span", {}, classLabel(one, k), make("span", { class: "soft" }, ` (${number(one.n_points)})`)),
+          make("span", {}, classLabel(one), make("span", { class: "soft" }, ` (${number(one.n_points)})`)),
           ...(known ? [bar(one.share ?? 0), make("span", {}, percent(one.share || null))] : []),
         ),
       ),
@@ -450,12 +456,16 @@ function reviewLink(n) {
   return make("p", {}, make("a", { href: "#history" }, t("n_answers", { n })), " ", t("disagree", { n }));
 }
 
-function adviceWords(advice) {
+// Few points to gain is no reason to stop while the accuracy itself is hardly known.
+function adviceWords(advice, accuracy, reached) {
   const gain =
     advice.expected_gain < 0.0005
       ? t("gain_small", { n: advice.n_next })
       : t("gain", { n: advice.n_next, points: number(100 * advice.expected_gain, 1) });
-  return advice.worth_going_on ? gain : `${gain} ${t("may_stop")}`;
+  if (!advice.worth_going_on && (reached || !state.start.until)) return `${gain} ${t("may_stop")}`;
+  return advice.is_wide
+    ? `${gain} ${t("still_wide", { low: percent(accuracy.low), high: percent(accuracy.high) })}`
+    : gain;
 }
 
 // ---- history
@@ -473,7 +483,6 @@ function waysOf({ form, items }) {
 // Its key is session and number.
 const numberOf = (one) => one.key[1];
 
-const itemLabel = (item) => item.name || item.id;
 const sortedWords = ({ reply, items }) =>
   Array.isArray(reply) ? groupsInWords(reply, (k) => itemLabel(items[k])) : t("unsure");
 
@@ -559,9 +568,13 @@ function endView(end) {
   return make("div", { class: picture ? "with-picture" : null }, picture, make("span", { class: "end" }, end.title));
 }
 
+const withId = (end) =>
+  make("div", {}, end.title === end.id ? null : make("span", { class: "soft" }, end.id), endView(end));
+
 function comparedView(one) {
   if (one.form === "pair") return endView(one.items[1]);
-  if (one.form === "sort") return make("div", { class: "thumbs" }, ...one.items.slice(1).map(endView));
+  // Its groups name them by their ids.
+  if (one.form === "sort") return make("div", { class: "thumbs" }, ...one.items.slice(1).map(withId));
   return typeof one.reply === "number"
     ? endView(one.items[1 + one.reply])
     : make("span", { class: "soft" }, t("n_classes", { n: one.items.length - 1 }));
@@ -601,7 +614,7 @@ function answersTable(answers, name) {
     head,
     answers.map((one) => [
       String(numberOf(one)),
-      endView(one.items[0]),
+      one.form === "sort" ? withId(one.items[0]) : endView(one.items[0]),
       comparedView(one),
       answered(one),
       one.annotator,
@@ -701,7 +714,7 @@ async function showFinish() {
     const head = make(
       "div",
       { class: "class-head" },
-      make("label", { for: `class-${k}` }, t("name_of", { n: k + 1 })),
+      make("label", { for: `class-${k}` }, t("name_of", { n: one.place + 1 })),
       input,
       make("span", { class: "soft" }, shareWords(one)),
     );
@@ -736,6 +749,7 @@ function foundView(classes) {
       "div",
       { class: "found" },
       make("h3", {}, one.name),
+      one.place === null ? null : soft(t("in_questions", { n: one.place + 1 })),
       one.share === null
         ? null
         : make("div", { class: "found-share" }, bar(one.share), make("span", {}, percent(one.share))),
@@ -745,9 +759,7 @@ function foundView(classes) {
 }
 
 function askedView({ asked }) {
-  const named = ({ id, thing }) =>
-    make("div", {}, thing.title === id ? null : make("span", { class: "soft" }, id), endView(thing));
-  const rows = asked.map((one) => [named(one), one.class, percent(one.probability, 1), number(one.n_answers)]);
+  const rows = asked.map((one) => [withId(one.thing), one.class, percent(one.probability, 1), number(one.n_answers)]);
   const table = tableOf([t("row"), t("class"), t("probability"), t("answers")], rows);
   return [
     make("h3", {}, t("asked_rows")),

@@ -256,7 +256,8 @@ function pairView({ left, right }) {
 // ---- a thing and one example of each class
 
 const keyOf = (place) => (place < 10 ? String((place + 1) % 10) : null);
-export const nameOf = (choice) => choice.name || t("like", { id: choice.id });
+// By its name, or by its number: classes are numbered in the order in which they were found.
+export const classLabel = ({ name, place }) => name || t("class_n", { n: place + 1 });
 
 function fieldList(thing, other) {
   const others = other ? fieldsOf(other) : [];
@@ -271,11 +272,11 @@ function fieldList(thing, other) {
 }
 
 function choiceView(choice, left, place, { pick, menu }) {
-  const key = keyOf(choice.place);
+  const key = keyOf(choice.key);
   const few = fieldsOf(choice).length <= MOST_IN_CARD;
   return make(
     "article",
-    { class: "choice", "aria-label": nameOf(choice) },
+    { class: "choice", "aria-label": classLabel(choice) },
     make(
       "div",
       { class: "choice-head" },
@@ -283,7 +284,7 @@ function choiceView(choice, left, place, { pick, menu }) {
         "button",
         { type: "button", class: "pick", "aria-keyshortcuts": key, onclick: () => pick(place) },
         key === null ? null : make("kbd", {}, key),
-        make("span", { class: choice.name ? null : "soft" }, choice.name || choice.id),
+        make("span", {}, classLabel(choice)),
       ),
       menu
         ? make(
@@ -291,13 +292,14 @@ function choiceView(choice, left, place, { pick, menu }) {
             {
               type: "button",
               class: "menu",
-              "aria-label": t("class_menu", { name: nameOf(choice) }),
+              "aria-label": t("class_menu", { name: classLabel(choice) }),
               onclick: (event) => menu(place, event.currentTarget),
             },
             "⋯",
           )
         : null,
     ),
+    make("p", { class: "soft id" }, choice.id),
     ...partsView(choice, { still: true }),
     few && fieldsOf(choice).length ? fieldList(choice, left) : null,
   );
@@ -315,7 +317,7 @@ function manyFields(items, heads, isCompared = true) {
 }
 
 // A class has a place and a key, which others do not take where it is not among the choices.
-const headOf = (choice) => `${keyOf(choice.place) ?? ""} ${choice.name || choice.id}`;
+const headOf = (choice) => `${keyOf(choice.key) ?? ""} ${classLabel(choice)}`;
 
 // The choices that a search finds are the question's `shown`: keys go by what is before one's eyes.
 function matchView(question, actions) {
@@ -330,15 +332,17 @@ function matchView(question, actions) {
   const found = make("p", { class: "soft", role: "status" });
   const fill = (wanted) => {
     const places = [...choices.keys()].filter((k) =>
-      `${choices[k].name} ${choices[k].id} ${inWords(choices[k])}`.toLowerCase().includes(wanted.trim().toLowerCase()),
+      `${classLabel(choices[k])} ${choices[k].id} ${inWords(choices[k])}`
+        .toLowerCase()
+        .includes(wanted.trim().toLowerCase()),
     );
     question.shown = places.slice(0, FIRST_VIEW);
     const shown = question.shown.map((place) => choices[place]);
     const views = question.shown.map((place) => choiceView(choices[place], left, place, actions));
-    if (!wanted && choices.at(-1).place < FIRST_VIEW)
+    if (!wanted && choices.at(-1).key < FIRST_VIEW)
       // A gap where a class is that it cannot be.
-      for (const [k, { place }] of shown.entries())
-        for (let gap = k ? shown[k - 1].place + 1 : 0; gap < place; gap++)
+      for (const [k, { key }] of shown.entries())
+        for (let gap = k ? shown[k - 1].key + 1 : 0; gap < key; gap++)
           views.splice(gap, 0, make("div", { class: "gap", "aria-hidden": "true" }));
     grid.replaceChildren(...views);
     table.replaceChildren(...[manyFields([left, ...shown], [t("this_one"), ...shown.map(headOf)])].filter(Boolean));
@@ -386,9 +390,9 @@ function sortView(question) {
   const n = items.length;
   question.groups ??= items.map(() => null);
   Object.assign(question, { steps: [], marked: 0 });
-  const label = (k) => items[k].name || items[k].id;
+  const label = (k) => itemLabel(items[k]);
   const members = (group) => [...items.keys()].filter((k) => question.groups[k] === group);
-  const cards = items.map((item, k) => sortCard(item, label(k), () => mark(k)));
+  const cards = items.map((item, k) => sortCard(item, () => mark(k)));
   const boxes = [...Array.from({ length: n }, (_, k) => k + 1), null].map((group) =>
     make("button", { type: "button", class: "group", "data-group": group, onclick: () => place(group) }),
   );
@@ -481,11 +485,15 @@ function sortView(question) {
   ].filter(Boolean);
 }
 
-function sortCard(item, label, mark) {
+// An example by its class, others by their ids.
+export const itemLabel = (item) => (isExample(item) ? classLabel(item) : item.id);
+const isExample = ({ name, place }) => Boolean(name) || (place ?? null) !== null;
+
+function sortCard(item, mark) {
   const pick = make(
     "button",
     { type: "button", class: "pick", onfocus: mark },
-    make("span", { class: item.name ? "named" : "soft" }, label),
+    make("span", { class: isExample(item) ? "named" : "soft" }, itemLabel(item)),
   );
   const badge = make("span", { class: "badge" });
   const [picture] = item.parts.filter((part) => part.kind === "image");
@@ -517,6 +525,7 @@ function draggable(card, drop) {
     let over = null;
     let moves = false;
     const follow = (event) => {
+      if (event.pointerId !== down.pointerId) return;
       const [x, y] = [event.clientX - down.clientX, event.clientY - down.clientY];
       if (!moves && Math.hypot(x, y) < DRAG_PX) return;
       if (!moves) card.setPointerCapture(down.pointerId);
@@ -528,24 +537,31 @@ function draggable(card, drop) {
       over?.classList.add("over");
     };
     const end = (event) => {
-      for (const [name, listener] of Object.entries(listeners)) card.removeEventListener(name, listener);
+      if (event.pointerId !== down.pointerId) return;
+      for (const [name, listener] of Object.entries(listeners)) window.removeEventListener(name, listener);
       card.classList.remove("dragged");
       card.style.transform = "";
       over?.classList.remove("over");
       if (event.type === "pointerup" && over && over !== card) drop(over);
     };
     const listeners = { pointermove: follow, pointerup: end, pointercancel: end };
-    for (const [name, listener] of Object.entries(listeners)) card.addEventListener(name, listener);
+    // A quick pointer has left the card before its first move is heard of.
+    for (const [name, listener] of Object.entries(listeners)) window.addEventListener(name, listener);
   });
 }
 
 // ---- answers
 
-// The items of a question as its form names them; a class has a place of its own, also where others are left out.
-export function named(question, places = null) {
-  const [left, ...choices] = question.items;
-  if (question.form === "pair") return { ...question, left, right: choices[0] };
-  return { ...question, left, choices: choices.map((choice, k) => ({ ...choice, place: places?.[k] ?? k })) };
+// The items of a question as its form names them; a class keeps its place and its key, also where others are left out.
+export function named(question) {
+  const [left, ...others] = question.items;
+  if (question.form === "pair") return { ...question, left, right: others[0] };
+  const choices = others.map((choice, k) => ({ ...choice, place: choice.place ?? k }));
+  return {
+    ...question,
+    left,
+    choices: choices.map((one, k) => ({ ...one, key: question.form === "match" ? one.place : k })),
+  };
 }
 
 const TITLES = { pair: "same_or_different", match: "which", sort: "sort_these", nearer: "nearer" };
@@ -592,7 +608,7 @@ export function keyed(event, question) {
   const key = event.key.toLowerCase();
   if (question.form === "pair") return KEYS[key] ?? null;
   const digit = /^\d$/.test(key) ? (Number(key) + 9) % 10 : null;
-  const place = (question.shown ?? []).find((k) => question.choices[k].place === digit);
+  const place = (question.shown ?? []).find((k) => question.choices[k].key === digit);
   return place ?? (question.form === "match" ? MATCH_KEYS : NEARER_KEYS)[key] ?? null;
 }
 
