@@ -6,7 +6,8 @@
     python benchmarks/networks.py --write                                  # write docs/evidence/learners.md
 
 SDULEARN_DATA names a folder with mnist10k.npz, and may hold letters.npz as letters.py writes it. Each result is a line
-of benchmarks/networks.jsonl; what is there is not measured again. One encoder per set and draw serves all rows. Sets:
+of benchmarks/networks.jsonl; what is there is not measured again. One encoder per set and draw serves all rows; with
+--features FOLDER its features are kept there, and read on a machine without a GPU. Sets:
 scikit-learn's digits (8 x 8); "small", 3,500 images of MNIST at 8 x 8; MNIST (8,000 images for training); letters
 (letters.py, 20,000 images for training).
 """
@@ -159,6 +160,9 @@ def agreement(rows, known, model, Z_test, y_test, rng):
 
 def encode(name, X, X_test, seed, options):
     """Return pixels and features of the encoder, and what is said about its training."""
+    path = options.pop("features", None)
+    if path is not None and path.exists():
+        return {"raw": (X, X_test), "encoded": tuple(np.load(path).values())}, None
     from sdulearn.torch import ContrastiveEncoder
 
     encoder = ContrastiveEncoder(image_shape=SHAPES[name], random_state=seed, **options)
@@ -168,7 +172,10 @@ def encode(name, X, X_test, seed, options):
     where = str(next(encoder.module_.parameters()).device)
     note = {"seconds": seconds, "steps": encoder.n_iter_, "device": where, "loss": float(encoder.loss_[-20:].mean())}
     note["images a second"] = encoder.n_iter_ * min(encoder.batch_size, len(X)) / seconds
-    return {"raw": (X, X_test), "encoded": (encoder.transform(X), encoder.transform(X_test))}, note
+    encoded = encoder.transform(X), encoder.transform(X_test)
+    if path is not None:
+        np.savez_compressed(path, *encoded)
+    return {"raw": (X, X_test), "encoded": encoded}, note
 
 
 def run(arguments):
@@ -183,12 +190,16 @@ def run(arguments):
         for name in arguments.sets:
             X, y, X_test, y_test = images(name)
             for seed in range(arguments.draws):
-                todo = [row for row in ROWS[name] if (name, row, seed, arguments.max_iter) not in seen]
-                if not todo:
+                wanted = ROWS[name] if arguments.rows is None else [row for row in ROWS[name] if row in arguments.rows]
+                todo = [row for row in wanted if (name, row, seed, arguments.max_iter) not in seen]
+                if not todo and arguments.rows != []:
                     continue
-                features, note = encode(name, X, X_test, seed, options)
+                if arguments.features is not None:
+                    options["features"] = arguments.features / f"{name}-{seed}.npz"
+                features, note = encode(name, X, X_test, seed, dict(options))
                 line = {"set": name, "seed": seed, "max_iter": arguments.max_iter}
-                keep(arguments.results, {**line, "row": "encoder", **note})
+                if note is not None:
+                    keep(arguments.results, {**line, "row": "encoder", **note})
                 for row in todo:
                     rows = features["raw" if row.startswith("raw") else "encoded"]
                     for draw in range(N_INTERVALS if row.startswith("interval") else 1):
@@ -242,6 +253,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="*", choices=tuple(ROWS), default=list(ROWS))
     parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--rows", nargs="*", help="of the table; none: encoders alone")
+    parser.add_argument("--features", type=Path, help="a folder that keeps what encoders give")
     parser.add_argument("--max-iter", type=int, help="steps of the encoder, for a CPU")
     parser.add_argument("--device")
     parser.add_argument("--jobs", type=int, default=1, help="linear fits beside each other")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
@@ -180,3 +181,26 @@ CLIQUE += [[7, 4], [7, 5]]
 def test_bad_input_is_refused_in_words_of_the_parameters(table, options, message):
     with pytest.raises(InputError, match=message):
         PairLogisticRegression(**{"n_classes": 3, **options}).fit(iris()[0][: len(table)], np.array(table))
+
+
+@pytest.mark.parametrize("seed", [1, 5])
+def test_one_person_who_is_often_wrong_about_four_classes(seed):
+    """No answer checks another: models that have not seen them tell the rate, and a fit at it finds the classes."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 4, 800)
+    X = 2.4 * np.eye(4, 8)[y] + rng.normal(size=(800, 8))
+    ends = rng.permutation(800).reshape(-1, 2)
+    same = (y[ends[:, 0]] == y[ends[:, 1]]) ^ (rng.random(400) < 0.2)
+    rows, known = stack_pairs(X, ends, same)
+    right = {}
+    for rate in ("auto", 0.02, 0.2):
+        model = PairLogisticRegressionCV(n_classes=4, error_rate=rate).fit(rows, known)
+        counts = np.zeros((4, 4))
+        np.add.at(counts, (model.predict(X) - 1, y), 1)
+        right[rate] = counts[linear_sum_assignment(-counts)].sum() / 800
+        if rate == "auto":
+            found = model.answer_model_.error_rate
+            assert found.low <= 0.2 <= found.high
+            assert found.value > 0.1
+    assert right["auto"] > right[0.02] + 0.1
+    assert right["auto"] > right[0.2] - 0.02

@@ -1,5 +1,6 @@
 """The objective, starts, evidence, folds and names of the classes, from their definitions."""
 
+import pickle
 import warnings
 from functools import partial
 
@@ -9,7 +10,7 @@ from scipy.optimize import approx_fprime
 from scipy.special import expit, softmax
 from sklearn.datasets import load_wine
 
-from sdulearn import PriorEstimate
+from sdulearn import PairLogisticRegressionCV, PriorEstimate, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import OrientationWarning
 from sdulearn.joint import path as paths
@@ -281,3 +282,14 @@ def test_labelled_classes_keep_their_place_and_others_go_by_size():
     shares = np.array([0.1, 0.2, 0.3, 0.4])
     assert order_by_size(shares, np.zeros(3, dtype=int)).tolist() == [3, 2, 1, 0]
     assert order_by_size(shares, np.array([0, 2, 2])).tolist() == [3, 1, 2, 0]
+
+
+def test_a_refit_keeps_no_earlier_fit():
+    rng = np.random.default_rng(0)
+    y = (rng.random(120) < 0.3).astype(int)
+    X = rng.normal(size=(120, 3)) + 2 * y[:, None]
+    ends = rng.permutation(120).reshape(-1, 2)
+    rows, known = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
+    model = PairLogisticRegressionCV()
+    sizes = [len(pickle.dumps(model.fit(rows, known))) for _ in range(3)]
+    assert sizes[0] == sizes[1] == sizes[2]

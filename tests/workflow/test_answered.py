@@ -162,5 +162,5 @@ def test_answers_that_cannot_be_used(model, table, answers):
         predicted(risk, waves, answers=loose)
     certain = fit_table(waves, loose, error_rate=0.0, model="linear")
     odd = pd.DataFrame({"id_a": [0, 1, 2], "id_b": [1, 2, 0], "label": [True, True, False]})
-    with pytest.raises(InputError, match="`error_rate=0.05`"):
+    with pytest.raises(InputError, match=r"`error_rate=0\.05`"):
         predicted(certain, waves, answers=odd)

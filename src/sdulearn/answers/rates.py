@@ -298,6 +298,7 @@ def two_class_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, logits: 
         rates = likelihood.without_blind_points().maximise().rates[0]
         # A model tells people apart, but hardly a rate that all have in common.
         rates = rates - max(rates.min() - _MAX_BY_MODEL, 0.0)
+        return RateColumns(rates, np.zeros(n_rates), likelihood.intervals(best)[1])
     return RateColumns(rates, *likelihood.intervals(best))
 
 

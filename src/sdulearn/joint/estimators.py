@@ -26,7 +26,7 @@ from sdulearn.answers.answer_model import (
     renamed,
 )
 from sdulearn.answers.graph import ENOUGH, AnswerGraph, least_classes
-from sdulearn.answers.rates import FIRST_RATE
+from sdulearn.answers.rates import FIRST_RATE, SELDOM
 from sdulearn.answers.y import U
 from sdulearn.base import (
     ANSWER_CONSTRAINTS,
@@ -41,11 +41,13 @@ from sdulearn.io.container import Header
 from sdulearn.io.typed import read
 from sdulearn.joint.data import Axes, PriorPull, TrainingPoints, warn_of_scales
 from sdulearn.joint.path import (
+    Choice,
     Problem,
     choose,
     choose_number,
     descend,
     held_out,
+    pilot_fits,
     polish,
     question_chances,
     scores_of,
@@ -552,17 +554,11 @@ class PairLogisticRegressionCV(PairLogisticBase):
 
     def _chosen(self, problem: Problem, model: AnswerModel, shown: Mask, prior: PriorEstimate | None = None) -> _Chosen:
         """Return the fit with the best penalty, and the models of its folds."""
-        two = problem.likelihood.n_scores == 1
-        if not two:
+        if problem.likelihood.n_scores > 1:
             _check_number(problem, model)
-        powers = _POWERS if two and self.covariance_power == "auto" else (self._power,)
-        ends = _GRID if two else _CLASS_GRID
-        alphas = np.column_stack([self._grid(problem.starts.alpha_max(power), ends) for power in powers])
-        choice = choose(problem, alphas, powers, shown)
-        if not two and self.error_rate == "auto" and not model.of_crowd:
-            # The fit takes answers that contradict none as right; how often they are wrong is a matter of what they say
-            # about their points.
-            model = model.judged(problem.likelihood.graph, question_chances(choice.fits))
+        choice = self._choice(problem, shown)
+        if problem.likelihood.n_scores > 1 and self.error_rate == "auto" and not model.of_crowd:
+            problem, model, choice = self._judged(problem, model, choice, shown)
         fit = self._finished(problem, choice.W, choice.alpha, choice.power, prior, choice.temperature)
         of_folds = choice.fits.W[:, 0].reshape(-1, problem.likelihood.n_scores, shown.shape[1])
         fitted = {
@@ -575,9 +571,40 @@ class PairLogisticRegressionCV(PairLogisticBase):
         }
         return _Chosen(replace(fit, fitted=fitted), of_folds / choice.temperature, choice.held_out)
 
+    def _choice(self, problem: Problem, shown: Mask) -> Choice:
+        """Return the best penalty of the grid, and with two classes the best power."""
+        two = problem.likelihood.n_scores == 1
+        powers = _POWERS if two and self.covariance_power == "auto" else (self._power,)
+        ends = _GRID if two else _CLASS_GRID
+        alphas = np.column_stack([self._grid(problem.starts.alpha_max(power), ends) for power in powers])
+        return choose(problem, alphas, powers, shown)
+
+    def _judged(
+        self, problem: Problem, model: AnswerModel, choice: Choice, shown: Mask
+    ) -> tuple[Problem, AnswerModel, Choice]:
+        """Estimate the rates that answers about more than two classes do not tell, by models that have not seen them.
+
+        The first fit takes answers that contradict none as right. Models that do not are first judges; if by them
+        answers are often wrong, a fit at these rates is kept if it explains what the folds leave out better.
+        """
+        if all(rate.identified for rate in model.by_annotator.values()):
+            return problem, model, choice
+        graph, n_classes = problem.likelihood.graph, problem.likelihood.n_classes
+        doubted = model.with_rates(lambda rate: rate.value if rate.identified else FIRST_RATE)
+        fits = pilot_fits(self._problem(problem.points, doubted, n_classes), self._power, shown)
+        judged = model.judged(graph, question_chances(fits))
+        if judged is not model and judged.error_rate.value > SELDOM:
+            again = self._problem(problem.points, judged, n_classes)
+            other = self._choice(again, shown)
+            if other.value > choice.value:
+                problem, choice = again, other
+        return problem, model.judged(graph, question_chances(choice.fits)), choice
+
     def _of_fold(self, X: Rows, axes: Axes, W: Array) -> Self:
         """Return a copy with the coefficients (r + 1, n_scores) of a fold, whose classes are named as in this model."""
         model = copy(self)
+        # Those of an earlier fit.
+        model.__dict__.pop("fold_models_", None)
         coef, intercept = axes.coefficients(W)
         agreement = (X @ coef.T + intercept).T @ (X @ self.coef_.T + self.intercept_)
         sign = np.copysign(1.0, agreement[0, 0]) if len(coef) == 1 else 1.0

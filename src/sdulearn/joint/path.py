@@ -409,6 +409,11 @@ class Choice(NamedTuple):
     fits: FoldFits  # the models of the folds, of this alpha
     held_out: HeldOut
 
+    @property
+    def value(self) -> float:
+        """The mean log likelihood of what the folds leave out."""
+        return float(np.nanmean(self.scores, axis=0)[self.alphas == self.alpha][0])
+
 
 def choose(problem: Problem, alphas: Array, powers: Sequence[float], shown: Mask) -> Choice:
     """Return the best of alphas (n_alphas, n_powers), by folds or by evidence."""
@@ -479,14 +484,19 @@ def polish(problem: Problem, W: Array, alpha: float, power: float, tol: float, m
     return Polished(W.reshape(-1, problem.likelihood.n_scores), float(value[0]), norm, objective.n_calls)
 
 
+def pilot_fits(problem: Problem, power: float, shown: Mask) -> FoldFits:
+    """Return models of the folds at the pilot penalty."""
+    alpha = np.array([PILOT * problem.starts.alpha_max(power)])
+    path = fit_path(problem, alpha[:, None], [power])[:, :, 0]
+    return fit_folds(problem, alpha, power, path, shown)
+
+
 def held_out(problem: Problem, power: float, shown: Mask) -> tuple[Array, float]:
     """Return scores (n_known, n_scores) by models of folds at the pilot penalty, and their temperature.
 
     No model knows an answer about its points; those that all folds know have 0.
     """
-    alpha = np.array([PILOT * problem.starts.alpha_max(power)])
-    path = fit_path(problem, alpha[:, None], [power])[:, :, 0]
-    fits = fit_folds(problem, alpha, power, path, shown)
+    fits = pilot_fits(problem, power, shown)
     Z = held_out_scores(problem, fits.W[:, 0], shown)
     return np.where(shown.all(axis=1, keepdims=True), 0.0, Z), best_temperature(fits)
 

@@ -163,7 +163,7 @@ class Next(Opening, severity="result"):
             "random": "ask about random rows too: without them the accuracy is unknown",
             "separate": "ask about more pairs, or look for features that separate the classes",
             "look": f"look at {count_of(self.n_warnings, 'warning', 'warnings')} below, then {use}",
-            "name": f"name the classes by a few labelled rows (`labels`), and {use}",
+            "name": f"name the classes with a few labelled rows (`labels`), and {use}",
             "more": f"{use}, or ask more: the interval is wide",
             "predict": use,
         }
