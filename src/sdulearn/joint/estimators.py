@@ -26,6 +26,7 @@ from sdulearn.answers.answer_model import (
     renamed,
 )
 from sdulearn.answers.graph import ENOUGH, AnswerGraph, least_classes
+from sdulearn.answers.propagate import class_columns
 from sdulearn.answers.rates import FIRST_RATE, SELDOM
 from sdulearn.answers.y import U
 from sdulearn.base import (
@@ -657,10 +658,11 @@ class PairLogisticRegressionCV(PairLogisticBase):
     def _find_number(self, X: Rows, points: TrainingPoints, shown: Mask) -> tuple[_Chosen | None, tuple[int, int]]:
         """Return the fit with the best number of classes (None if two), and the interval."""
         graph = points.graph
+        n_named = int(graph.labels.max(initial=0))
         # A table needs the number of classes.
-        model = self._class_answer_model(points, MAX_CLASSES, False)
+        model = self._class_answer_model(points, max(MAX_CLASSES, n_named), False)
         # Labels 1 and 2 are those of three classes or more.
-        fewest = max(_least_classes(graph, model), 3 if graph.labels.max(initial=0) > 1 else 2)
+        fewest = max(_least_classes(graph, model), 3 if n_named > 1 else 2)
         most = max(min(MAX_CLASSES, graph.n_points // 2), fewest)
         problems = (self._problem(points, model, k) for k in range(fewest, most + 1))
         number = choose_number(problems, fewest, self._power, shown)
@@ -780,12 +782,7 @@ def _least_classes(graph: AnswerGraph, model: AnswerModel) -> int:
 
 def _check_answers(graph: AnswerGraph, n_classes: int, prior: object) -> None:
     """Refuse wrong labels; warn of answers of one kind."""
-    labels = graph.labels[graph.labels != 0]
-    if n_classes > 2 and len(labels) and (labels.min() < 1 or labels.max() > n_classes):
-        raise InputError(
-            f"With `n_classes={n_classes}` labels are 1 to {n_classes}, and 0 where not known; "
-            f"`y[:, 3]` has {np.unique(labels)[:10].tolist()}."
-        )
+    class_columns(graph.labels[graph.labels != 0], n_classes)
     if _of_one_kind(graph):
         finding = '"same", which one class for all rows explains fully, so the classes are'
         if graph.same[0] < 0:

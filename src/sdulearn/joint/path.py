@@ -30,6 +30,7 @@ from scipy.optimize import linear_sum_assignment
 from sdulearn.answers.answer_model import NumberOfClasses
 from sdulearn.answers.graph import AnswerGraph, sum_by, sum_matrix
 from sdulearn.answers.likelihood import Likelihood
+from sdulearn.answers.propagate import class_columns
 from sdulearn.answers.rates import SCALES
 from sdulearn.joint.data import PriorPull, TrainingPoints, axis_penalties, bordered_sum
 from sdulearn.joint.starts import ClassStarts, Sides, TwoClassStarts
@@ -320,7 +321,7 @@ def _left_out(folds: Folds, Z: Array) -> Array:
             same = np.einsum("ijk,ijk->ik", q[first], q[second])
             agrees = np.where(graph.same[answers, None] > 0, same, 1 - same)
             errors = whole.errors[answers, None]
-            classes = graph.labels[labels] - 1 if whole.n_scores > 1 else (graph.labels[labels] > 0).astype(int)
+            classes = class_columns(graph.labels[labels], whole.n_classes)
             chances = np.concatenate([(1 - errors) * agrees + errors * (1 - agrees), q[labels, classes]])
         scores[k] = weights @ np.log(np.maximum(chances, _SMALLEST_CHANCE)) / weights.sum()
     return scores
