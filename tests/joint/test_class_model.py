@@ -220,3 +220,19 @@ def test_labels_of_more_classes_than_are_ever_tried_name_their_number():
     model = PairLogisticRegressionCV(2, n_classes="auto", cv=2).fit(rows, y)
     assert model.n_classes_ == 22
     assert (model.predict(X) == classes + 1).all()
+
+
+@pytest.mark.parametrize("n_examples", [1, 2])
+def test_classes_that_nothing_tells_apart_are_reported(n_examples):
+    """Comparisons with one example of three classes leave the other two as one; with two examples none is open."""
+    rng = np.random.default_rng(0)
+    classes = np.r_[0, 1, rng.integers(0, 3, 298)]
+    X = 4 * np.eye(3)[classes] + rng.normal(size=(300, 3))
+    ends = np.array([(example, k) for k in range(2, 102) for example in range(n_examples)])
+    rows, y = stack_pairs(X, ends, classes[ends[:, 0]] == classes[ends[:, 1]])
+    model = PairLogisticRegressionCV(2, n_classes=3)
+    if n_examples == 2:
+        model.fit(rows, y)
+        return
+    with pytest.warns(ClassNumberWarning, match=r"Classes \d, \d of 3 have"):
+        model.fit(rows, y)

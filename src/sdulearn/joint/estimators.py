@@ -753,20 +753,30 @@ def _ties(graph: AnswerGraph, n_classes: int) -> tuple[bool, str]:
 
 def _warn_of_empty_classes(X: Rows, problem: Problem, fit: Fit) -> None:
     """Warn where the answers do not support the requested number of classes."""
-    graph = problem.likelihood.graph
+    graph = problem.points.everything
     n_classes = len(fit.coef)
     enough, counts = _ties(graph, n_classes)
     # For a crowd the answer model has compared the numbers of classes.
     enough = enough or problem.likelihood.evidence is not None
-    empty = np.setdiff1d(np.arange(n_classes), _used(X, fit)) + 1
-    if _of_one_kind(graph) or (enough and not len(empty)):
+    predicted = np.argmax(X @ fit.coef.T + fit.intercept, axis=1)
+    empty = np.setdiff1d(np.arange(n_classes), predicted)
+    # Two classes without a label or a "same" answer may be one: points of both are only known to be of no other.
+    first, second = predicted[graph.end_rows[graph.same > 0]].T
+    untied = np.setdiff1d(np.arange(n_classes), np.append(first[first == second], graph.labels - 1))
+    if _of_one_kind(graph) or (enough and not len(empty) and len(untied) < 2):
         return
     finding = f"The answers may be too few for {n_classes} classes: some may be confused with each other."
     if len(empty):
-        names = ", ".join(map(str, empty.tolist()))
-        which = f"Class {names} of {n_classes} has" if len(empty) == 1 else f"Classes {names} of {n_classes} have"
-        finding = f"{which} no row among the {X.shape[0]:,}: the answers do not support so many classes."
+        has = "has" if len(empty) == 1 else "have"
+        finding = f"{_named(empty, n_classes)} {has} no row among the {X.shape[0]:,}: the answers support fewer classes."
+    elif len(untied) > 1:
+        finding = f'{_named(untied, n_classes)} have no label and no "same" answer, so nothing tells them apart.'
     warn(f"{finding} {counts} {_ASK_MORE}, or ask for fewer classes.", ClassNumberWarning)
+
+
+def _named(classes: Indices, n_classes: int) -> str:
+    """Return the names of some classes, numbered from 0, as the beginning of a sentence."""
+    return f"{'Class' if len(classes) == 1 else 'Classes'} {', '.join(map(str, classes + 1))} of {n_classes}"
 
 
 def _of_one_kind(graph: AnswerGraph) -> bool:
