@@ -768,7 +768,7 @@ def _warn_of_empty_classes(X: Rows, problem: Problem, fit: Fit) -> None:
     finding = f"The answers may be too few for {n_classes} classes: some may be confused with each other."
     if len(empty):
         has = "has" if len(empty) == 1 else "have"
-        finding = f"{_named(empty, n_classes)} {has} no row among the {X.shape[0]:,}: the answers support fewer classes."
+        finding = f"{_named(empty, n_classes)} {has} no row among the {X.shape[0]:,}: answers support fewer classes."
     elif len(untied) > 1:
         finding = f'{_named(untied, n_classes)} have no label and no "same" answer, so nothing tells them apart.'
     warn(f"{finding} {counts} {_ASK_MORE}, or ask for fewer classes.", ClassNumberWarning)
