@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from sdulearn import PairBoostingClassifier, PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
-from sdulearn.errors import InputError, ModelFileError
+from sdulearn.errors import ClassNumberWarning, InputError, ModelFileError
 from sdulearn.io import container
 from tests.reference import blobs, random_ends
 
@@ -26,10 +26,12 @@ def test_labels_of_all_classes_beside_answers_that_contradict_each_other(n_class
     assert all(0.02 < rate < 0.2 for rate in model.answer_model_.rates.values())
 
 
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.ClassNumberWarning")
 def test_a_table_of_errors_has_the_classes_that_were_found():
     X, classes = blobs(3, n=200)
     rows, y = crowd_rows(X, classes, 900, 0.05, 8)
     model = PairLogisticRegressionCV(n_classes="auto", answer_table=True, alphas=3).fit(rows, y)
+    assert model.n_classes_interval_[0] <= 3 <= model.n_classes_interval_[1]
     assert model.answer_model_.table.shape == (3, 3)
     np.testing.assert_allclose(model.posterior(rows, y).sum(axis=1), 1)
 
@@ -84,10 +86,24 @@ def test_labels_of_two_classes_answer_how_many_there_are():
     labels = np.where(np.arange(150) < 5, 2 * classes - 1, 0)
     model = PairLogisticRegressionCV(n_classes="auto").fit(*crowd_rows(X, classes, 200, 0.0, 1, labels=labels))
     assert model.classes_.tolist() == [-1, 1]
+    assert model.n_classes_interval_ == (2, 2)
     assert model.coef_.shape == (1, 2)
     assert (model.predict(X) == 2 * classes - 1).mean() > 0.9
     with pytest.raises(InputError, match="`prior`"):
         PairLogisticRegressionCV(n_classes="auto", prior=0.4).fit(*crowd_rows(X, classes, 200, 0.0, 1))
+
+
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
+def test_a_crowd_of_two_classes_needs_no_table():
+    """The table is for the number of classes that "auto" finds, and two have none."""
+    X, classes = blobs(2)
+    rows, y = crowd_rows(X, classes, 300, 0.1, 3)
+    with pytest.warns(ClassNumberWarning, match="2 were found, and 2 to"):
+        model = PairLogisticRegressionCV(n_classes="auto", answer_table=True, alphas=3).fit(rows, y)
+    assert (model.n_classes_, model.answer_model_.table) == (2, None)
+    assert model.n_classes_interval_[0] == 2 < model.n_classes_interval_[1]
+    with pytest.raises(InputError, match="more than two classes"):
+        PairLogisticRegressionCV(answer_table=True).fit(rows, y)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -152,7 +152,7 @@ class PairLogisticBase(LinearClassifier):
                 f"With two classes `prior` is one number, P(y = +1), or None; got `prior={self.prior!r}`. A list "
                 "of class shares goes with `n_classes` above 2."
             )
-        if self.answer_table is True:
+        if self.answer_table is True and self.n_classes == 2:
             raise InputError(
                 "`answer_table=True` needs more than two classes: with two, errors do not depend on the classes. Give "
                 "`n_classes`, or leave `answer_table='auto'`."
@@ -456,8 +456,9 @@ class PairLogisticRegressionCV(PairLogisticBase):
         them. Its classes are named as those of the whole model. A file keeps the rows of points in answers.
     n_classes_interval_ : tuple of two int, or None
         With ``n_classes="auto"`` the fewest and the most classes that the answers allow, within two standard errors of
-        the best held-out likelihood. With fewer than five "same" answers and labels per class, the most is at least the
-        number of equally large classes that the share of "same" answers allows, at most 20.
+        the best held-out likelihood; where most points are in several answers that contradict each other, by these
+        alone. With fewer than five "same" answers and labels per class, the most is at least the number of equally
+        large classes that the share of "same" answers allows, at most 20.
     coef_, intercept_, classes_, n_classes_, class_shares_, prior_, answer_model_, objective_,
     optimality_, n_iter_
         As in :class:`~sdulearn.PairLogisticRegression`, from all answers.
@@ -636,24 +637,27 @@ class PairLogisticRegressionCV(PairLogisticBase):
     ) -> tuple[_Chosen | None, tuple[int, int] | None]:
         """Fit more than two classes, None where "auto" finds two; and the numbers of classes that "auto" allows."""
         graph = points.graph
+        interval = None
         if self.n_classes != "auto":
             n_classes = int(self.n_classes)
         elif self.prior is not None:
             raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
         elif graph.labels.min(initial=0) < 0:
             # Labels -1 and +1 name two classes.
-            n_classes = 2
+            n_classes, interval = 2, (2, 2)
         elif self.error_rate == "auto" and is_crowd(graph, 3):
-            n_classes = number_by_answers(graph)[0].value
+            number = number_by_answers(graph)[0]
+            n_classes, interval = number.value, (number.low, number.high)
+            _warn_of_open_number(graph, n_classes, *interval)
         else:
             return self._find_number(X, points, shown)
         if n_classes == 2:
-            return None, None
+            return None, interval
         model = self._class_answer_model(points, n_classes, self.answer_table)
         problem = self._problem(points, model, n_classes)
         chosen = self._chosen(problem, model, shown)
         _warn_of_empty_classes(X, problem, chosen.fit)
-        return chosen, None
+        return chosen, interval
 
     def _find_number(self, X: Rows, points: TrainingPoints, shown: Mask) -> tuple[_Chosen | None, tuple[int, int]]:
         """Return the fit with the best number of classes (None if two), and the interval."""
@@ -677,12 +681,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
             n_classes = n_used
             chosen = None
         low, high = min(number.low, n_classes), _most_classes(graph, max(number.high, n_classes))
-        if high - low > _NARROW and not _of_one_kind(graph):
-            warn(
-                f"The answers leave the number of classes open: {n_classes} were found, and {low} to {high} are "
-                f"possible. {_ties(graph, high)[1]} {_ASK_MORE}, or give the number of classes where you know it.",
-                ClassNumberWarning,
-            )
+        _warn_of_open_number(graph, n_classes, low, high)
         if chosen is not None and self.answer_table is True:
             model = self._class_answer_model(points, n_classes, True)
             chosen = self._chosen(self._problem(points, model, n_classes), model, shown)
@@ -749,6 +748,16 @@ def _ties(graph: AnswerGraph, n_classes: int) -> tuple[bool, str]:
     text = f'{n_same:,} of the {graph.n_answers:,} answers are "same" and do not follow from others'
     labelled = f", and {n_labels:,} points are labelled" if n_labels else ""
     return enough, f"{text}{labelled}{'' if enough else f'; {_TIES_A_CLASS} or more a class are needed'}."
+
+
+def _warn_of_open_number(graph: AnswerGraph, n_classes: int, low: int, high: int) -> None:
+    """Warn where the answers leave the number of classes open."""
+    if high - low > _NARROW and not _of_one_kind(graph):
+        warn(
+            f"The answers leave the number of classes open: {n_classes} were found, and {low} to {high} are "
+            f"possible. {_ties(graph, high)[1]} {_ASK_MORE}, or give the number of classes where you know it.",
+            ClassNumberWarning,
+        )
 
 
 def _warn_of_empty_classes(X: Rows, problem: Problem, fit: Fit) -> None:
