@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
-from sdulearn import estimate_prior
+from sdulearn import estimate_prior, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.prior import (
     PriorEstimate,
@@ -330,3 +330,14 @@ def test_errors_that_depend_on_the_two_classes_widen_the_interval():
     assert found.low < 0.8 < found.high
     # At a given rate nobody's errors depend on them.
     assert estimate_prior(y=y, error_rate=0.1).high < found.high
+
+
+def test_only_random_points_say_which_class_is_larger():
+    """Points that were chosen are mostly of the smaller class; a labelled example tells which class is which."""
+    same = np.repeat([True, False, True, False], [14, 6, 3, 27])
+    star = np.column_stack([np.zeros(50, dtype=int), np.arange(1, 51)])
+    for label in (1, -1):
+        labels = np.where(np.arange(51) == 0, label, np.nan)
+        _, y = stack_pairs(np.zeros((51, 1)), star, same, labels=labels, unlabeled=None)
+        estimate = estimate_prior(y=y, random_points=np.isin(y[:, 1], np.arange(1, 21)))
+        assert estimate.value == pytest.approx(0.7 if label > 0 else 0.3, abs=0.01)

@@ -328,3 +328,30 @@ def test_intervals_allow_for_the_ends_of_a_rate_that_tell_something():
     assert plausible == pytest.approx([0.02, 0.005, 0.3])
     given = AnswerModel.given(0.1, graph)
     assert given.plausible() == [given]
+
+
+@pytest.mark.parametrize(("n_people", "narrower"), [(4, 1.0), (16, 4.0)])
+def test_rates_of_few_people_may_err_together_and_those_of_many_apart(n_people, narrower):
+    """The interval of the mean of n independent rates is narrower by the root of n, at both ends."""
+    model = AnswerModel.audited(
+        np.repeat(np.arange(1, n_people + 1), 5), dict.fromkeys(range(1, n_people + 1), (20, 4))
+    )
+    whole, person = model.error_rate, model.by_annotator[1]
+    assert whole.value == pytest.approx(person.value)
+    assert whole.value - whole.low == pytest.approx((person.value - person.low) / narrower)
+    assert whole.high - whole.value == pytest.approx((person.high - person.value) / narrower)
+
+
+@pytest.mark.parametrize("n_points", [2, 3])
+def test_a_judge_who_knows_all_classes_counts_wrong_questions(n_points):
+    """Where the probability that a question is answered rightly is 0 or 1, the rate is the share of zeros."""
+    n = 2000
+    first = n_points * np.arange(n)[:, None]
+    ends = np.concatenate([first + pair for pair in ([0, 1], [1, 2], [0, 2])[: 2 * n_points - 3]])
+    questions = np.tile(np.arange(1, n + 1), 2 * n_points - 3)
+    graph = AnswerGraph.from_answers(ends, np.ones(len(ends), dtype=bool), questions=questions)
+    chances = np.tile((np.arange(n) % 5 > 0).astype(float), (2, 1))
+    rate = AnswerModel.estimate(graph, 3).judged(graph, chances).error_rate
+    # A prior of 30 answers takes 0.003 off, and EM stops early.
+    assert rate.value == pytest.approx(0.2, abs=0.008)
+    assert 0.15 < rate.low < 0.2 < rate.high < 0.25

@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from sdulearn import PairLogisticRegression, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel, Rate
 from sdulearn.answers import crowd as crowds
-from sdulearn.answers.answer_model import is_crowd, posteriors
+from sdulearn.answers.answer_model import crowd_probabilities, is_crowd, posteriors
 from sdulearn.answers.clusters import colour_points
 from sdulearn.errors import ClassNumberWarning, InputError
 from sdulearn.metrics import class_agreement
@@ -296,3 +296,26 @@ def names_of(table):
     """The order of the classes of TABLE that a table has."""
     orders = list(permutations(range(3)))
     return min(orders, key=lambda order: np.abs(table - TABLE[np.ix_(order, order)]).sum())
+
+
+def test_answers_of_little_weight_hardly_count():
+    """Two in three answers about some points name another class; with a small weight they lose to the third."""
+    rng = np.random.default_rng(0)
+    classes = np.arange(45) % 3
+    sure = rng.integers(0, 36, (400, 2))
+    sure = sure[sure[:, 0] != sure[:, 1]]
+    claimed = np.concatenate([np.column_stack([np.full(36, k), np.arange(36)]) for k in range(36, 45)])
+    rows = np.arange(36)[None, :] % 9 < 3
+    truly = np.broadcast_to(rows, (9, 36)).ravel()
+    said = np.where(truly, classes[claimed[:, 0]], (classes[claimed[:, 0]] + 1) % 3)
+    same = np.r_[classes[sure[:, 0]] == classes[sure[:, 1]], said == classes[claimed[:, 1]]]
+    weights = np.r_[np.ones(len(sure)), np.where(truly, 1.0, 0.01)]
+    ends = np.concatenate([sure, claimed])
+    right = []
+    for given in (weights, np.ones(len(ends))):
+        graph = AnswerGraph.from_answers(ends, same, annotators=1 + np.arange(len(ends)) % 4, weights=given)
+        found = crowd_probabilities(AnswerModel.estimate(graph, 3, answer_table=False), graph).argmax(axis=1)
+        names = [np.bincount(classes[:36][found[:36] == k], minlength=3).argmax() for k in range(3)]
+        right.append((np.array(names)[found[36:]] == classes[36:]).mean())
+    assert right[0] == 1
+    assert right[1] < 0.5
