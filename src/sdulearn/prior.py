@@ -404,7 +404,7 @@ def share_in_class(
         chances = classes_by_answers(graph, model)[counted]
         return share_of(chances, (classes[counted] > 0).astype(np.intp), confidence, spread)
     # In this graph class +1 are the points that are in these classes.
-    in_class = replace(graph, same=graph.same * classes[graph.ends].prod(axis=1), labels=graph.labels * classes)
+    in_class = graph.with_values(same=graph.same * classes[graph.ends].prod(axis=1), labels=graph.labels * classes)
     return profile(in_class, confidence, model, spread, counted)
 
 

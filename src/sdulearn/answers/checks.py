@@ -438,6 +438,6 @@ def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> 
         new = chances[:, k:].sum(axis=1)
         first = first_by(graph.component, -graph.degree, -new.round(3))
         first = first[(graph.degree[first] > 0) & (new[first] > 1 - 1e-9 - _DOUBT * k / n_classes)]
-        graph = replace(graph, labels=np.where(np.isin(np.arange(graph.n_points), first), code, graph.labels))
+        graph = graph.with_values(labels=np.where(np.isin(np.arange(graph.n_points), first), code, graph.labels))
         chances = model.factor_graph(graph, n_classes).propagate(tol=ROUGH_TOL).posteriors
     return chances

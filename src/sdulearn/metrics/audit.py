@@ -285,7 +285,7 @@ def _groups(answers: Answers, model: AnswerModel) -> dict[str, int] | None:
         # Two classes: the sides of the component of each row, by a class for its centre.
         centre = first_by(graph.component, -graph.degree)
         labels = np.where(np.isin(np.arange(graph.n_points), centre), 1, 0)
-        side = classes_by_answers(replace(graph, labels=labels), model).argmax(axis=1)
+        side = classes_by_answers(graph.with_values(labels=labels), model).argmax(axis=1)
         group = 2 * graph.component + side
     else:
         group = connect(graph.ends[graph.same == SIMILAR], graph.n_points)

@@ -7,7 +7,7 @@ predictions at random agree with 82% of the answers to random questions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
@@ -229,7 +229,7 @@ def _accuracy(
     n_classes = 2 if two else int(max(3, names.max(), predicted.max()))
     column = (predicted > 0).astype(np.intp) if two else predicted - 1
     model = known_answer_model(error_rate, graph)
-    chances = classes_by_answers(replace(graph, labels=names), model, n_classes)
+    chances = classes_by_answers(graph.with_values(labels=names), model, n_classes)
     return _counted_share(graph, chances, column, counted, confidence, spread), "random questions"
 
 
