@@ -224,7 +224,9 @@ def test_estimates_wait_for_answers():
         assert error.value.missing == 1
 
 
-@pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
+@pytest.mark.filterwarnings(
+    "ignore::sdulearn.errors.OrientationWarning", "ignore::sdulearn.errors.TrainingAnswersWarning"
+)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_model_is_an_estimator_of_the_library_and_labels_follow_the_answers(tmp_path, matcher, n_classes):
     data = load_iris(as_frame=True)

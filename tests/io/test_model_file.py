@@ -26,7 +26,7 @@ from sdulearn import (
     load_model,
 )
 from sdulearn.cli.inspect import describe_model
-from sdulearn.errors import ModelFileError
+from sdulearn.errors import ModelFileError, TrainingAnswersWarning
 from sdulearn.io import container
 from sdulearn.losses import Squared
 from sdulearn.table_model import AskedRows
@@ -60,7 +60,8 @@ def test_an_estimator_comes_back(waveform, tmp_path, model):
                 np.testing.assert_array_equal(back.cv_results_[key], value)
         else:
             np.testing.assert_equal(getattr(back, name), getattr(model, name))
-    back.score(frame, codes)
+    with pytest.warns(TrainingAnswersWarning):
+        back.score(frame, codes)
     assert [path.name for path in tmp_path.iterdir()] == ["model.sdu"]
 
 

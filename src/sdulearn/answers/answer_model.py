@@ -26,7 +26,7 @@ from sdulearn.answers.graph import (
     with_founders,
 )
 from sdulearn.answers.likelihood import Likelihood
-from sdulearn.answers.propagate import FactorGraph
+from sdulearn.answers.propagate import FactorGraph, class_columns
 from sdulearn.answers.rates import (
     DROP,
     HIGHEST,
@@ -194,8 +194,9 @@ class AnswerModel:
         Raises
         ------
         InputError
-            If more than two classes explain the answers far better than errors do.
+            If more than two classes explain the answers far better than errors do, or labels name other classes.
         """
+        class_columns(graph.labels[graph.labels != 0], n_classes)  # refuses labels of other classes
         numbers, annotator = np.unique(graph.annotators, return_inverse=True)
         if not graph.n_answers:
             return model_of_columns(graph.annotators, unknown_rates(0))
