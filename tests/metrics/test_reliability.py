@@ -39,7 +39,8 @@ def test_what_is_no_probability_is_refused():
     for probability, event in (([1.5], [1]), ([0.5, 0.5], [1]), ([], [])):
         with pytest.raises(InputError):
             calibration(probability, event)
-    for probability in ([0.1, 0.2], [[0.5, 0.5]], [[0.5, 0.5]] * 3):
+    not_of_sum_1 = ([[0.2, 0.2]] * 2, [[1.0]] * 2, [[2.0, -1.0]] * 2, [[np.nan, 0.5]] * 2)
+    for probability in ([0.1, 0.2], [[0.5, 0.5]], [[0.5, 0.5]] * 3, *not_of_sum_1):
         with pytest.raises(InputError, match="predict_proba"):
             pair_calibration(probability, [1, 1])
 

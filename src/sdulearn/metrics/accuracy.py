@@ -28,6 +28,7 @@ from sdulearn.prior import (
     ErrorRates,
     KnownRates,
     around,
+    check_confidence,
     check_two_classes,
     classes_by_answers,
     clopper_pearson,
@@ -45,6 +46,8 @@ from sdulearn.types import Array, Codes, Count, Mask, Probability
 
 # Random questions that an accuracy needs.
 ENOUGH_RANDOM = ENOUGH
+# Probabilities that somebody has rounded.
+_ROUNDED = 0.02
 # Significance level of each test: one false alarm in a hundred clean data sets.
 LEVEL = 0.01
 
@@ -141,6 +144,9 @@ def pair_accuracy(
     >>> estimate.value, estimate.n_answers
     (1.0, 3)
     """
+    check_confidence(confidence)
+    if prior is not None and not 0 < prior < 1:
+        raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
     graph = AnswerGraph.from_y(y, sample_weight)
     z = graph.of_rows(np.asarray(decision, dtype=np.float64), "decision")
     labelled = bool(graph.labels.any())
@@ -238,6 +244,8 @@ def chance_of_same(probability: ArrayLike, graph: AnswerGraph) -> Array:
     p = np.asarray(probability, dtype=np.float64)
     if p.ndim != 2 or len(p) != graph.n_given:
         raise InputError(f"`probability` has shape {p.shape}, but `y` has {graph.n_given} rows: give `predict_proba`.")
+    if p.shape[1] < 2 or not (p >= 0).all() or np.abs(p.sum(axis=1) - 1).max(initial=0.0) > _ROUNDED:
+        raise InputError("`probability` must have a column for each class, and rows of sum 1: give `predict_proba`.")
     first, second = graph.rows[graph.end_rows].T
     return np.minimum(np.einsum("ik,ik->i", p[first], p[second]), 1.0)
 

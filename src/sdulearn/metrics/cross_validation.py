@@ -35,7 +35,7 @@ from sdulearn.metrics.accuracy import AccuracyEstimate, chance_of_same, fold_spr
 from sdulearn.metrics.classes import ClassAgreement, class_agreement
 from sdulearn.model_selection import PairKFold, check_places, fold_parts, number_of_folds, row_splits
 from sdulearn.pairing import is_chosen
-from sdulearn.prior import ErrorRates, no_answers, random_of
+from sdulearn.prior import ErrorRates, check_confidence, no_answers, random_of
 from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
@@ -92,6 +92,7 @@ def cross_val_accuracy(
     >>> print(f"{estimate.value:.1f}")
     0.9
     """
+    check_confidence(confidence)
     graph = AnswerGraph.from_y(y, sample_weight)
     parts, decision, estimated = _cross_validated("decision_function", estimator, X, graph, cv)
     rates = estimated if error_rate is None else error_rate
@@ -230,6 +231,7 @@ def cross_val_agreement(
     >>> print(f"{estimate.agreement.value:.1f}")
     0.9
     """
+    check_confidence(confidence)
     graph = AnswerGraph.from_y(y, sample_weight)
     parts, predicted, _ = _cross_validated("predict", estimator, X, graph, cv)
     counted = held_out_rows(parts, random_points)

@@ -177,6 +177,8 @@ def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) 
     0.18
     """
     graph = AnswerGraph.from_y(y)
+    if not graph.n_answers:
+        raise no_answers("A calibration")
     return calibration(chance_of_same(probability, graph), graph.same, n_bins=n_bins)
 
 
