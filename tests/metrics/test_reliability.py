@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from sdulearn import PairLogisticRegression
 from sdulearn.errors import InputError
@@ -56,3 +58,6 @@ def test_the_likelihood_of_answers_allows_for_errors():
     right = np.where(codes[::2] > 0, same, 1 - same)
     expected = np.mean(np.log(0.8 * right + 0.2 * (1 - right)))
     assert pair_log_likelihood(model, X, codes) == pytest.approx(expected)
+    # Fault C3: also at the end of a pipeline.
+    steps = make_pipeline(FunctionTransformer(), model)
+    assert pair_log_likelihood(steps, X, codes) == pytest.approx(expected)

@@ -18,8 +18,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binomtest, norm
+from sklearn.pipeline import Pipeline
 
-from sdulearn.answers.answer_model import known_answer_model
+from sdulearn.answers.answer_model import AnswerModel, known_answer_model
 from sdulearn.answers.graph import ENOUGH, AnswerGraph
 from sdulearn.answers.y import U
 from sdulearn.dependence import answer_spread, point_spread
@@ -42,7 +43,7 @@ from sdulearn.prior import (
     share_in_class,
 )
 from sdulearn.risks import dissimilar_share, mixture, row_weights, similar_share
-from sdulearn.types import Array, Codes, Count, Mask, Probability
+from sdulearn.types import Array, Codes, Count, Estimator, Mask, Probability
 
 # Random questions that an accuracy needs.
 ENOUGH_RANDOM = ENOUGH
@@ -237,6 +238,14 @@ def _accuracy_of_points(
 def fold_spread(n_splits: int, share: float = 1.0) -> float:
     """Variance of an estimate from K folds as a multiple of that of independent decisions."""
     return 1 + share * n_splits / (n_splits - 1) / 2
+
+
+def answer_model_in(estimator: Estimator) -> AnswerModel | None:
+    """Return how answers go wrong by a fitted estimator, or by the last step of a pipeline; None if it has no idea."""
+    model: AnswerModel | None = getattr(
+        estimator[-1] if isinstance(estimator, Pipeline) else estimator, "answer_model_", None
+    )
+    return model
 
 
 def chance_of_same(probability: ArrayLike, graph: AnswerGraph) -> Array:

@@ -31,7 +31,7 @@ from sdulearn.errors import (
     UselessModelWarning,
     warn,
 )
-from sdulearn.metrics.accuracy import AccuracyEstimate, chance_of_same, fold_spread, pair_accuracy
+from sdulearn.metrics.accuracy import AccuracyEstimate, answer_model_in, chance_of_same, fold_spread, pair_accuracy
 from sdulearn.metrics.classes import ClassAgreement, class_agreement
 from sdulearn.model_selection import PairKFold, check_places, fold_parts, number_of_folds, row_splits
 from sdulearn.pairing import is_chosen
@@ -132,7 +132,7 @@ def _cross_validated(
             f"cross_val_accuracy is for two classes, and the model has {reference.shape[1]}, so call "
             "sdulearn.metrics.cross_val_agreement(estimator, X, y)."
         )
-    rates: AnswerModel | None = getattr(model[-1] if isinstance(model, Pipeline) else model, "answer_model_", None)
+    rates = answer_model_in(model)
     if rates is not None and not rates.of_crowd:
         # What all answers tell of the people is not told again by each fold. A crowd tells of the points, too.
         estimator = _with_auto(estimator, "error_rate", rates)
