@@ -272,7 +272,10 @@ class AnswerGraph:
         """Return the values of the kept rows, of one for each row of ``y``, or raise."""
         if values.shape != (self.n_given,):
             raise InputError(f"`{name}` has shape {values.shape}, but `y` has {self.n_given} rows.")
-        return values[self.rows]
+        kept = values[self.rows]
+        if kept.dtype.kind == "f" and np.isnan(kept).any():
+            raise InputError(f"`{name}` is NaN for {np.isnan(kept).sum()} row(s). Give a value for each row of `y`.")
+        return kept
 
     def with_values(
         self, *, same: Codes | None = None, weights: Array | None = None, labels: Codes | None = None
