@@ -16,7 +16,7 @@ from scipy.stats import binomtest
 from sdulearn import __version__, diagnostics, related_rows
 from sdulearn.answer_files.read import read_answers
 from sdulearn.answer_files.rows import Labels, read_labels
-from sdulearn.answers.answer_model import AnswerModel, Rate
+from sdulearn.answers.answer_model import AnswerModel, Rate, rate_of_all
 from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.answers.rates import calibrated_rates, split_by_certainty
 from sdulearn.answers.records import Answers, some_answers
@@ -37,6 +37,7 @@ from sdulearn.findings import (
     TextsByWords,
 )
 from sdulearn.io.files import Location, is_location
+from sdulearn.joint.estimators import PairLogisticRegressionCV
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate
 from sdulearn.prior import PriorEstimate, random_of
 from sdulearn.progress import long_work
@@ -281,7 +282,9 @@ def _fit(table: Location | Frame, labels: Labels | None, options: FitOptions, an
         chosen, kind, _ = choice
         if data.columns.keep_gaps and hasattr(chosen, "coef_"):
             data = data.without_gaps()
-        if data.random is not None and options.prior is None and len(chosen.classes_) == 2:
+        # Rates of certainties have intervals, too.
+        few_or_soft = data.random is not None or data.people is not None
+        if few_or_soft and options.prior is None and len(chosen.classes_) == 2:
             chosen.prior_ = judge.prior_of_random_points(chosen, data)
         folds, accuracy, agreement, doubts = judge.judge(choice, options, data)
         prior = chosen.prior_
@@ -360,7 +363,16 @@ def _with_known_rates(data: TrainingData, options: FitOptions) -> tuple[Training
         # With an unknown number of classes, two rows may be different without being opposite.
         n_classes = max(3, n_classes) if options.classes == "auto" else int(options.classes)
     rates = calibrated_rates(graph, people, stated, n_classes)
-    return replace(data, annotators=parts, people=people), replace(options, error_rate=rates)
+    if n_classes == 2:
+        # Held-out answers show how often they are wrong.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            without = PairLogisticRegressionCV(prior=options.prior).fit(*data.without_gaps().stacked)
+        whole = without.answer_model_.error_rate
+    else:
+        whole = rate_of_all(graph, n_classes)
+    model = AnswerModel.stated(rates, graph, whole)
+    return replace(data, annotators=parts, people=people), replace(options, error_rate=model)
 
 
 def _with_names(
