@@ -144,7 +144,7 @@ def fit_table(
         Name or folder of a model of sentence embeddings, such as "all-MiniLM-L6-v2", which reads the columns of texts
         instead (needs ``pip install 'sdulearn[embeddings]'``). The model file does not contain it.
     sheet : str, optional
-        Name of the sheet of a workbook, or its number from 1; by default the first one.
+        Name of the sheet of a workbook, or its number from 1; by default the first one that is not hidden.
     skip_rows : int, optional
         Lines above the header of a CSV file or a sheet; by default blank lines and titles are recognised.
     missing : {"auto", "error", "mean"}, default="auto"
