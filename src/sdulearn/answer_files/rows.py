@@ -56,8 +56,8 @@ _ID_STEM = re.compile(
 )
 _NEGATIVE = ("-1", "0", "false", "no")
 _POSITIVE = ("1", "true", "yes")
-# Whole numbers as Python writes them: 007 is a name.
-_WHOLE = re.compile(r"-?[1-9][0-9]*|0")
+# Whole numbers as Python writes them, which numpy holds: 007 is a name.
+_WHOLE = re.compile(r"-?[1-9][0-9]{0,17}|0")
 
 
 @dataclass(frozen=True)
