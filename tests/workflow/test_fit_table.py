@@ -292,3 +292,15 @@ def test_how_often_answers_are_wrong_is_not_what_their_certainties_say(answers_a
     assert found.prior.low < np.mean(y > 0) < found.prior.high
     # Answers alone, of which none can be compared with another, tell nothing.
     assert not classes_of_answers(read_answers(answers), 2)[1].error_rate.identified
+
+
+@pytest.mark.parametrize("error_rate", [0.0, 0.05, 0.3, 0.45])
+def test_an_error_rate_that_the_answers_contradict_is_a_warning(answers_about, error_rate):
+    """Nobody is wrong and the classes are far apart: the model agrees with more answers than would be right."""
+    rng = np.random.default_rng(0)
+    y = rng.choice([-1, 1], 300)
+    table = pd.DataFrame(rng.normal(size=(300, 2)) + 2 * y[:, None], columns=["u", "v"])
+    table["id"] = [f"r{k}" for k in range(300)]
+    answers = answers_about(y, rng.permutation(300)[:200].reshape(-1, 2))
+    codes = {one.code for one in fit_table(table, answers, model="linear", error_rate=error_rate).report.findings}
+    assert ("error_rate_too_high" in codes) == (error_rate > 0.1)

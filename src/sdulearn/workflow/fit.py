@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from sdulearn.errors import InputError, OrientationWarning, is_installed, listed
 from sdulearn.findings import (
     AnnotatorsExcluded,
     Contradictions,
+    ErrorRateTooHigh,
     FewRandom,
     Finding,
     FitWarning,
@@ -480,6 +482,7 @@ def _checks(
             found.append(ManyChosen(n_chosen=len(chosen), n_rows=data.n_rows))
     if prior is not None and accuracy is not None:
         found += diagnostics.check_outcome(prior, accuracy, bool(data.labels))
+    found += _check_rate(options, accuracy)
     n = len(data.labels)
     few = accuracy is not None and n and binomtest(n_right, n, accuracy.low, alternative="less").pvalue < LEVEL
     if n and (few or 2 * n_right <= n):
@@ -487,6 +490,19 @@ def _checks(
     if n and prior is not None and options.prior not in (None, prior.value):
         found.append(PriorOfOtherClass(prior=options.prior))
     return found
+
+
+def _check_rate(options: FitOptions, accuracy: AccuracyEstimate | None) -> list[Finding]:
+    """Return a finding if the model agrees with more answers than can be right by the error rate that was given."""
+    rate = options.error_rate
+    if accuracy is None or not isinstance(rate, Real):
+        return []
+    n = round(accuracy.n_answers)
+    n_right = round(accuracy.agreement * n) if n else 0
+    if not n or binomtest(n_right, n, 1 - float(rate), alternative="greater").pvalue >= LEVEL:
+        return []
+    rates = {"error_rate": float(rate), "agreement": accuracy.agreement}
+    return [ErrorRateTooHigh(**rates, n_answers=accuracy.n_answers, level=LEVEL)]
 
 
 def _related_rows(data: TrainingData, X: Array) -> list[Finding]:
