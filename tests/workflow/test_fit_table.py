@@ -11,6 +11,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from sdulearn import PriorEstimate, fit_table, load_model
+from sdulearn.answers import classes_of_answers, read_answers
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, OrientationWarning
 from sdulearn.workflow.judge import choose
@@ -256,7 +257,7 @@ def test_three_classes_are_judged_by_random_questions(tmp_path):
 
 
 def test_answers_with_a_certainty(answers_about):
-    """Loose pairs: each certainty is taken at its word, and the report has one line for each person."""
+    """Loose pairs: certainties that the model does not contradict are kept, with one line for each person."""
     rng = np.random.default_rng(0)
     y = rng.choice([-1, 1], 300)
     table = pd.DataFrame(rng.normal(size=(300, 2)) + y[:, None], columns=["u", "v"])
@@ -275,3 +276,31 @@ def test_answers_with_a_certainty(answers_about):
     assert [one.rate for one in given] == [0.1, 0.1]
     with pytest.raises(InputError, match="answers with a certainty needs the joint likelihood"):
         fit_table(table, answers, method="sd")
+
+
+def test_how_often_answers_are_wrong_is_not_what_their_certainties_say(answers_about):
+    """Nobody is ever wrong, whatever certainty they state: at their word a quarter would be, and the model perfect."""
+    rng = np.random.default_rng(0)
+    y = rng.choice([-1, 1], 2000, p=[0.4, 0.6])
+    table = pd.DataFrame(rng.normal(size=(2000, 2)) + y[:, None], columns=["u", "v"])
+    table["id"] = [f"r{k}" for k in range(2000)]
+    answers = answers_about(y, rng.permutation(2000)[:400].reshape(-1, 2), certainty=rng.integers(1, 4, 200))
+    model = fit_table(table, answers, model="linear")
+    found = model.report
+    assert found.accuracy.low < right_of(model, table, y) < found.accuracy.high < 1
+    assert found.error_rate.low < 0.01 < found.error_rate.high < 0.2
+    assert found.prior.low < np.mean(y > 0) < found.prior.high
+    # Answers alone, of which none can be compared with another, tell nothing.
+    assert not classes_of_answers(read_answers(answers), 2)[1].error_rate.identified
+
+
+@pytest.mark.parametrize("error_rate", [0.0, 0.05, 0.3, 0.45])
+def test_an_error_rate_that_the_answers_contradict_is_a_warning(answers_about, error_rate):
+    """Nobody is wrong and the classes are far apart: the model agrees with more answers than would be right."""
+    rng = np.random.default_rng(0)
+    y = rng.choice([-1, 1], 300)
+    table = pd.DataFrame(rng.normal(size=(300, 2)) + 2 * y[:, None], columns=["u", "v"])
+    table["id"] = [f"r{k}" for k in range(300)]
+    answers = answers_about(y, rng.permutation(300)[:200].reshape(-1, 2))
+    codes = {one.code for one in fit_table(table, answers, model="linear", error_rate=error_rate).report.findings}
+    assert ("error_rate_too_high" in codes) == (error_rate > 0.1)
