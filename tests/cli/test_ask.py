@@ -313,6 +313,16 @@ def test_what_the_page_cannot_fit_is_said_without_names_of_parameters(call, tabl
     assert not re.search(r"`|\w=", told[0])
 
 
+def test_what_is_left_out_is_not_shown_unless_it_is_named(call, table, log, monkeypatch):
+    """A column with the truth, left out by the answers of an oracle, stays hidden from who goes on."""
+    shown = []
+    monkeypatch.setattr("sdulearn.web.app.serve", lambda page, *_: shown.append(page.things.columns))
+    assert call("ask", table, "-o", log, "--oracle", "label", "--questions", 3, *SHOWN) == 0
+    assert call("ask", table, "-o", log) == 0
+    assert call("ask", table, "-o", log, "--show", "note,label") == 0
+    assert shown == [tuple(f"x{k}" for k in range(21)), ("note", "label")]
+
+
 def test_more_than_two_classes_are_named_and_fitted(call, log, tmp_path, monkeypatch):
     """Three wines, of which one stays unnamed; a page that goes on with the log."""
     wine = load_wine(as_frame=True)

@@ -138,7 +138,7 @@ def _read(arguments: argparse.Namespace, before: LogContents) -> Asked:
             image=arguments.images,
             audio=arguments.audio,
             columns=arguments.show,
-            hidden=() if oracle is None else (oracle,),
+            hidden=reading.drop,
             root=arguments.image_root or arguments.table.parent,
             deviations={one.name: standardised[:, part.start] for one, part in columns.parts if one.kind == "number"},
         )
