@@ -264,7 +264,7 @@ def test_what_is_shown_of_a_table(open_session, tmp_path, make_page):
     things = Things(session.ids, table, columns=("long", "code"), deviations=deviations)
     assert things.show(0)[0]["fields"] == [["long", "0.816", -1.0], ["code", "1.23456789012345", None]]
     assert things.show(1)[0]["fields"][0] == ["long", "12", -0.895]
-    with pytest.raises(InputError, match="no column 'nothing'"):
+    with pytest.raises(InputError):
         things_of_table(table, session.ids, "id", text=["nothing"], root=tmp_path)
     # Long texts are cut.
     things = Things(["a", "b", "c"], pa.table({"text": ["x" * 20_001, "x" * 20_000, "x" * 80]}), text=["text"])
