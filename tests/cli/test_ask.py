@@ -555,7 +555,7 @@ def test_a_team_is_told_what_host_means_and_the_page_opens_by_itself(call, log, 
 
 @pytest.mark.usefixtures("no_importances")
 @pytest.mark.parametrize("design", ["sort", "nearer"])
-def test_rows_to_sort_and_forced_choices(call, refused, log, table, tmp_path, design):
+def test_rows_to_sort_and_forced_choices(call, refused, log, table, tmp_path, capsys, design):
     """By a column of labels; what was asked is in the log, and a fit reads it or says what it lacks."""
     frame = pd.read_csv(table)
     known = frame.drop_duplicates("label").dropna(subset="label")[["id", "label"]]
@@ -580,6 +580,15 @@ def test_rows_to_sort_and_forced_choices(call, refused, log, table, tmp_path, de
     if design == "nearer":
         assert len(answers.nearer) == 60
         assert not answers.answers.any()
+        # No command is advised that will be refused, and what is advised works.
+        told = capsys.readouterr().out
+        assert "--design match" in told
+        assert f"fit {table}" not in told
+        refused("fit", table, log, "-o", tmp_path / "m.sdu")
+        assert call(*command[:-4], "--design", "match") == 0
+        told = capsys.readouterr().out
+        (advised,) = [line.partition(": ")[2] for line in told.splitlines() if f"fit {table}" in line]
+        assert call(*shlex.split(advised)[1:], "--model", "linear") == 0
     else:
         assert answers.n_questions == len(contents.answers) == 60
         assert answers.questions is not None
