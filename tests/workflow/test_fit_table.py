@@ -1,6 +1,7 @@
 """fit_table on frames of every kind."""
 
 import json
+import threading
 import warnings
 
 import numpy as np
@@ -10,8 +11,9 @@ import pyarrow as pa
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from sdulearn import PriorEstimate, fit_table, load_model
+from sdulearn import PriorEstimate, errors, fit_table, load_model
 from sdulearn.answers import classes_of_answers, read_answers
+from sdulearn.asking import ask
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, OrientationWarning
 from sdulearn.workflow.judge import choose
@@ -92,14 +94,49 @@ def test_warnings_of_a_fit_are_findings(frames, monkeypatch, labels):
     def warn(*given):
         for _ in range(2):
             warnings.warn("look out", UserWarning, stacklevel=1)
-            warnings.warn("which is +1?", OrientationWarning, stacklevel=1)
+            errors.warn("which is +1?", OrientationWarning)
         return choose(*given)
 
     monkeypatch.setattr("sdulearn.workflow.judge.choose", warn)
     found = fit_table(*frames, method="sddu", prior=0.7, labels=labels).report.findings
     shown = [(one.code, one.numbers()) for one in found if one.code in ("fit_warning", "names_uncertain")]
     noted = ("fit_warning", {"category": "UserWarning", "message": "look out"})
-    assert shown == ([noted, ("names_uncertain", {})] if labels is None else [noted])
+    assert shown == ([("names_uncertain", {}), noted] if labels is None else [noted])
+
+
+def test_warnings_of_a_fit_are_found_while_another_thread_chooses_questions():
+    """The filters of Python's warnings belong to all threads; a fit and a session must not share them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(id=[f"r{k}" for k in range(200)])
+    ends = rng.permutation(200)[:100].reshape(-1, 2)
+    answers = pd.DataFrame(np.char.add("r", ends.astype(str)), columns=["id_a", "id_b"])
+    # No model is better than guessing.
+    answers["label"] = np.where(rng.random(50) < 0.5, "same", "different")
+
+    def codes():
+        return sorted(str(one) for one in fit_table(table, answers, model="linear").report.findings)
+
+    alone = codes()
+    assert any("UselessModelWarning" in one for one in map(repr, fit_table(table, answers).report.findings))
+    shown = warnings.showwarning
+    over = threading.Event()
+
+    def ask_on():
+        seed = 0
+        while not over.is_set():
+            ask(X, lambda left, right: (left + right) % 2 == 0, 6, random_state=seed).model()
+            seed += 1
+
+    asking = threading.Thread(target=ask_on)
+    asking.start()
+    try:
+        together = [codes() for _ in range(3)]
+    finally:
+        over.set()
+        asking.join()
+    assert together == [alone] * 3
+    assert warnings.showwarning is shown
 
 
 def test_labels_name_the_classes_and_are_doubted_where_the_model_predicts_too_few(frames):

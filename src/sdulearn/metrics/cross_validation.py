@@ -10,7 +10,6 @@ With all of it, 95% intervals covered the truth in 98% of development draws; hal
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -29,6 +28,7 @@ from sdulearn.errors import (
     OrientationWarning,
     SdulearnWarning,
     UselessModelWarning,
+    ignored_warnings,
     warn,
 )
 from sdulearn.metrics.accuracy import AccuracyEstimate, answer_model_in, chance_of_same, fold_spread, pair_accuracy
@@ -442,7 +442,5 @@ def fitted(
     name = f"{estimator.steps[-1][0]}__sample_weight" if isinstance(estimator, Pipeline) else "sample_weight"
     # Not every estimator takes weights.
     weights = {} if sample_weight is None or np.all(sample_weight == 1) else {name: sample_weight}
-    with warnings.catch_warnings():
-        for kind in silenced:
-            warnings.simplefilter("ignore", kind)
+    with ignored_warnings(*silenced):
         return clone(estimator).fit(X, y, **weights)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -126,9 +126,9 @@ class Things:
 
 
 def things_of_table(
-    table: ArrowTable, ids: list[str], id_column: str | None, hidden: Sequence[str] = (), **shown: Any
+    table: ArrowTable, ids: list[str], id_column: str | None, hidden: Collection[str] = (), **shown: Any
 ) -> Things:
-    """Return what to show of rows: by default all columns except the hidden ones."""
+    """Return what to show of rows: by default all columns except the ids and the hidden ones."""
     names = table.column_names
     things = Things(ids, table, **shown)
     wanted = [*things.text, *things.image, things.audio, *things.columns]
@@ -136,7 +136,8 @@ def things_of_table(
         known = listed(map(shortened, names))
         raise InputError(f"The table has no column {quoted(unknown[0])} to show. Its columns: {known}.")
     if not any(wanted):
-        return replace(things, columns=tuple(name for name in names if name not in (id_column, *hidden)))
+        shown = [name for name in names if name not in (id_column, *hidden)]
+        return replace(things, columns=tuple(shown))
     return things
 
 

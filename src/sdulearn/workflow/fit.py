@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,7 +22,7 @@ from sdulearn.answers.rates import calibrated_rates, split_by_certainty
 from sdulearn.answers.records import Answers, some_answers
 from sdulearn.base import unseen_proba
 from sdulearn.diagnostics import LEVEL
-from sdulearn.errors import InputError, OrientationWarning, is_installed, listed, quoted
+from sdulearn.errors import InputError, OrientationWarning, caught_warnings, is_installed, listed, quoted
 from sdulearn.findings import (
     AnnotatorsExcluded,
     Contradictions,
@@ -275,8 +274,7 @@ def _fit(table: Location | Frame, labels: Labels | None, options: FitOptions, an
     started = time.perf_counter()
     data, options = _with_known_rates(gather(table, answers, labels, options), options)
     began = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with caught_warnings() as caught:
         n_classes, interval = judge.number_of_classes(options, data)
         if data.labels:
             data = data.numbered(int(n_classes))
@@ -422,11 +420,11 @@ def _wrong_answers(
     return annotators, model.error_rate, judge.most_doubtful(chosen, data, names)
 
 
-def _warnings(caught: list[warnings.WarningMessage], estimator: Estimator, data: TrainingData) -> list[Finding]:
+def _warnings(caught: Sequence[tuple[str, type[Warning]]], estimator: Estimator, data: TrainingData) -> list[Finding]:
     """Return the warnings of the fits as findings, each message once."""
     prior = estimator.prior_
     found: dict[str, Finding] = {}
-    for message, category in {str(note.message): note.category for note in caught}.items():
+    for message, category in dict(caught).items():
         if not issubclass(category, OrientationWarning):
             found[message] = FitWarning(message=message, category=category.__name__)
         elif not data.labels and prior is not None and prior.identified:
