@@ -160,16 +160,21 @@ def test_the_extras_that_the_pages_name_are_there():
 
 
 def test_parameters_of_other_docstrings_are_written_out(monkeypatch):
+    """Also of methods; and every entry has a text."""
     monkeypatch.syspath_prepend(str(DOCS / "_ext"))
     import check_docstrings
     import shared_text
 
     left = []
-    for name in check_docstrings.documented():
+    for name in (method for name in check_docstrings.documented() for method in check_docstrings.with_methods(name)):
         value = check_docstrings.find(name)
+        owner = getattr(value, "__qualname__", "").rpartition(".")[0] or None
         lines = (inspect.getdoc(value) or "").splitlines()
-        text = shared_text.expanded(lines, value.__module__, None)
+        text = shared_text.expanded(lines, getattr(value, "__module__", None) or "", owner)
         left += [f"{name}: {line}" for line in text if re.match(r"\s+As (in|there)\b", line)]
+        for first, last in shared_text.sections(text).values():
+            entries = shared_text.entries(text[first:last])
+            left += [f"{name}: {entry.names}" for entry in entries if not "".join(entry.text)]
     assert left == []
 
 
