@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import itertools
 import pkgutil
 import re
 import tomllib
@@ -11,6 +12,7 @@ import pytest
 
 import sdulearn
 from sdulearn import errors
+from sdulearn.answers.y import COLUMNS
 from sdulearn.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parents[1]
@@ -101,6 +103,11 @@ def test_options_in_the_pages_exist(capsys):
         assert set(shown) - {"--debug"} <= options, path.name
 
 
+def test_the_columns_of_y_are_documented_under_their_names():
+    page = (DOCS / "reference" / "y.md").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"^\| \d \| (\w+) \|", page, re.MULTILINE)) == COLUMNS
+
+
 def test_each_section_of_evidence_belongs_to_a_script():
     """A script of benchmarks/ writes what is between two marks of a page."""
     scripts = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py"))
@@ -166,7 +173,8 @@ def test_parameters_of_other_docstrings_are_written_out(monkeypatch):
     import shared_text
 
     left = []
-    for name in (method for name in check_docstrings.documented() for method in check_docstrings.with_methods(name)):
+    documented = check_docstrings.documented()
+    for name in itertools.chain.from_iterable(map(check_docstrings.with_methods, documented)):
         value = check_docstrings.find(name)
         owner = getattr(value, "__qualname__", "").rpartition(".")[0] or None
         lines = (inspect.getdoc(value) or "").splitlines()
