@@ -159,6 +159,14 @@ def test_the_citation_is_of_this_version():
     assert f"\nrepository-code: {project['urls']['Homepage']}\n" in text
 
 
+def test_the_conda_recipe_is_of_this_version_and_needs_what_the_package_needs():
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f'version: "{sdulearn.__version__}"' in recipe
+    needed = re.findall(r"^    - ([\w-]+) (>=[\d.]+)$", recipe.partition("\n  run:\n")[2], re.MULTILINE)
+    assert {"".join(each) for each in needed} == {*project["dependencies"], f"python{project['requires-python']}"}
+
+
 def test_the_extras_that_the_pages_name_are_there():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for path in PAGES:
