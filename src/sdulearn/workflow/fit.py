@@ -22,7 +22,15 @@ from sdulearn.answers.rates import calibrated_rates, split_by_certainty
 from sdulearn.answers.records import Answers, some_answers
 from sdulearn.base import unseen_proba
 from sdulearn.diagnostics import LEVEL
-from sdulearn.errors import InputError, OrientationWarning, caught_warnings, is_installed, listed, quoted
+from sdulearn.errors import (
+    InputError,
+    OrientationWarning,
+    caught_warnings,
+    ignored_warnings,
+    is_installed,
+    listed,
+    quoted,
+)
 from sdulearn.findings import (
     AnnotatorsExcluded,
     Contradictions,
@@ -365,8 +373,7 @@ def _with_known_rates(data: TrainingData, options: FitOptions) -> tuple[Training
     rates = calibrated_rates(graph, people, stated, n_classes)
     if n_classes == 2:
         # Held-out answers show how often they are wrong.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with ignored_warnings(Warning):
             without = PairLogisticRegressionCV(prior=options.prior).fit(*data.without_gaps().stacked)
         whole = without.answer_model_.error_rate
     else:
