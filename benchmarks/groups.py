@@ -94,7 +94,7 @@ def sort_by_command(
     with tempfile.TemporaryDirectory() as name:
         path, output = Path(name) / "answers.csv", Path(name) / "classes.csv"
         lines.to_csv(path, index=False)
-        given = ["--answers", words] if words else []
+        given = ["--words", words] if words else []
         began = time.process_time()
         found = command("classes", path, "--classes", n_classes, "-o", output, "--json", *given)
         seconds = time.process_time() - began

@@ -230,7 +230,9 @@ def write(path):
     for line in results(path):
         by_row[line["set"], line["max_iter"], line["row"]].append(line)
     table = ["| images | answers | accuracy | worst | draws | seconds |", "|---|---|---|---|---|---|"]
-    for (name, max_iter, row), lines in by_row.items():
+    rows = [(name, row) for name in ROWS for row in ("encoder", *ROWS[name])]
+    for name, max_iter, row in sorted(by_row, key=lambda key: (rows.index((key[0], key[2])), key[1] or 0)):
+        lines = by_row[name, max_iter, row]
         spent = f"{np.mean([line['seconds'] for line in lines]):.0f}"
         shown = name if max_iter is None else f"{name}, {max_iter} steps"
         if row == "encoder":

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import itertools
 import pkgutil
 import re
 import tomllib
@@ -11,6 +12,7 @@ import pytest
 
 import sdulearn
 from sdulearn import errors
+from sdulearn.answers.y import COLUMNS
 from sdulearn.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parents[1]
@@ -101,6 +103,11 @@ def test_options_in_the_pages_exist(capsys):
         assert set(shown) - {"--debug"} <= options, path.name
 
 
+def test_the_columns_of_y_are_documented_under_their_names():
+    page = (DOCS / "reference" / "y.md").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"^\| \d \| (\w+) \|", page, re.MULTILINE)) == COLUMNS
+
+
 def test_each_section_of_evidence_belongs_to_a_script():
     """A script of benchmarks/ writes what is between two marks of a page."""
     scripts = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py"))
@@ -152,6 +159,14 @@ def test_the_citation_is_of_this_version():
     assert f"\nrepository-code: {project['urls']['Homepage']}\n" in text
 
 
+def test_the_conda_recipe_is_of_this_version_and_needs_what_the_package_needs():
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f'version: "{sdulearn.__version__}"' in recipe
+    needed = re.findall(r"^    - ([\w-]+) (>=[\d.]+)$", recipe.partition("\n  run:\n")[2], re.MULTILINE)
+    assert {"".join(each) for each in needed} == {*project["dependencies"], f"python{project['requires-python']}"}
+
+
 def test_the_extras_that_the_pages_name_are_there():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for path in PAGES:
@@ -160,16 +175,22 @@ def test_the_extras_that_the_pages_name_are_there():
 
 
 def test_parameters_of_other_docstrings_are_written_out(monkeypatch):
+    """Also of methods; and every entry has a text."""
     monkeypatch.syspath_prepend(str(DOCS / "_ext"))
     import check_docstrings
     import shared_text
 
     left = []
-    for name in check_docstrings.documented():
+    documented = check_docstrings.documented()
+    for name in itertools.chain.from_iterable(map(check_docstrings.with_methods, documented)):
         value = check_docstrings.find(name)
+        owner = getattr(value, "__qualname__", "").rpartition(".")[0] or None
         lines = (inspect.getdoc(value) or "").splitlines()
-        text = shared_text.expanded(lines, value.__module__, None)
+        text = shared_text.expanded(lines, getattr(value, "__module__", None) or "", owner)
         left += [f"{name}: {line}" for line in text if re.match(r"\s+As (in|there)\b", line)]
+        for first, last in shared_text.sections(text).values():
+            entries = shared_text.entries(text[first:last])
+            left += [f"{name}: {entry.names}" for entry in entries if not "".join(entry.text)]
     assert left == []
 
 

@@ -32,11 +32,15 @@ def sections(lines: list[str]) -> dict[str, tuple[int, int]]:
 
 
 def entries(lines: list[str]) -> list[Entry]:
-    """Entries of a list; indented lines belong to the one above."""
+    """Entries of a list; indented lines belong to the one above, and names may go on in the next line."""
     found: list[Entry] = []
+    start = ""
     for line in lines:
-        if line and not line[0].isspace():
-            names, _, kind = line.partition(" : ")
+        if line.endswith(",") and not line[0].isspace():
+            start += f"{line} "
+        elif line and not line[0].isspace():
+            names, _, kind = (start + line).partition(" : ")
+            start = ""
             found.append(Entry(tuple(name.strip(" *") for name in names.split(",")), kind, []))
         elif found:
             found[-1].text.append(line)

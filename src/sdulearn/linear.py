@@ -344,9 +344,13 @@ class SDUClassifier(_SDUBase):
 
         Parameters
         ----------
-        X, y, classes, sample_weight
-            As in :meth:`fit`, some of the rows; ``classes``, which scikit-learn passes, is ignored. If answers share
-            points, in one batch or in several, give ``prior``: counts do not imply it then.
+        X, y
+            As in :meth:`fit`, for some of the rows. If answers share points, in one batch or in several, give
+            ``prior``: counts do not imply it then.
+        classes : ignored
+            Here because scikit-learn passes it.
+        sample_weight
+            As in :meth:`fit`.
 
         Returns
         -------

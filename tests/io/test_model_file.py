@@ -184,6 +184,7 @@ FORGED_TABLE_MODELS = [
     ("@ scale", GONE), ("@ scale", np.ones(3)), ("@ scale", np.zeros(21)), ("@ mean", np.full(21, np.nan)),
     ("@ mean", np.arange(21)), ("classes", ["a"]), ("classes", ["a", "a"]), ("classes", ["a", 1]), ("report", []),
     ("report n_rows", -1), ("report settings", {"alpha": "x"}), ("report accuracy value", "x"),
+    ("report accuracy", None), ("report classes", [1, 2, 3]), ("classes", [1, 10**30]),
     ("report findings", [{"code": "x", "severity": "fatal", "details": {}}]), ("estimator model", "TableModel"),
     ("estimator params alphas", -1), (f"{FITTED} answer_model_", GONE), (f"{FITTED} n_classes_", 3),
     (f"{FITTED} n_classes_", 1), (f"{FITTED} prior_ value", 10**400),
@@ -223,7 +224,9 @@ def test_declared_sizes_are_checked_before_they_are_used(folder, spec):
         loaded(folder, rebuilt({"model": "SDUClassifier", "params": {}, "fitted": {}, "arrays": [spec]}))
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"[]", b"\xff\xfe", b'{"arrays": [], "x": 1e999}', b'{"arrays": [], "x": NaN}']
+)
 def test_a_header_that_is_no_header(folder, text):
     with pytest.raises(ModelFileError, match="damaged"):
         loaded(folder, rebuilt(text))

@@ -433,9 +433,11 @@ class PairLogisticRegressionCV(PairLogisticBase):
         Number of classes. "auto" tries from the fewest that the answers force and keeps the fewest within one standard
         error of the best held-out likelihood. A :class:`~sdulearn.errors.ClassNumberWarning` says if the answers
         leave the number open, or do not support the one given.
-    prior, prior_strength, orientation, error_rate, answer_table
-        As in :class:`~sdulearn.PairLogisticRegression`. With two classes "auto" checks the answers of one person, too:
-        by models that have not seen them. Their disagreement bounds the error rate, and is not taken for more than 0.1.
+    prior, prior_strength, orientation, error_rate
+        As in :class:`~sdulearn.PairLogisticRegression`. With two classes "auto" also compares the answers of one person
+        with models that have not seen them. Their disagreement is an upper limit of the error rate, at most 0.1.
+    answer_table
+        As there.
     cv : int or splitter, default=5
         Number of pair-safe folds (assigned with a fixed seed), or an object such as :class:`~sdulearn.PairKFold`.
     tol, max_iter
