@@ -7,6 +7,7 @@ from scipy import sparse
 from sdulearn import PriorEstimate, estimate_prior, stack_pairs
 from sdulearn.answers import AnswerGraph, Answers
 from sdulearn.diagnostics import (
+    check_alike,
     check_assumptions,
     check_entities,
     check_outcome,
@@ -219,3 +220,29 @@ def test_so_few_similar_answers_that_there_must_be_many_classes(n_similar, n_dis
     found = check_entities(answered(np.arange(2 * n).reshape(-1, 2), np.arange(n) < n_similar))
     assert codes_of(found) == codes
     assert all(one.n_classes == 50 for one in found)
+
+
+@pytest.mark.parametrize(("n", "n_other", "found"), [(80, 0, 1), (80, 1, 0), (74, 0, 0)])
+def test_people_who_always_agree_may_be_copies(n, n_other, found):
+    """One who is as often wrong as the other, about the same questions, hides it."""
+    rng = np.random.default_rng(0)
+    ends = np.arange(400).reshape(-1, 2)
+    same = rng.random(200) < 0.5
+    copied = same[:n] ^ (np.arange(n) < n_other)
+    graph = AnswerGraph.from_answers(
+        np.vstack([ends, ends[:n, ::-1], ends[:120]]),
+        np.r_[same, copied, rng.random(120) < 0.5],
+        annotators=np.repeat([2, 7, 4], [200, n, 120]),
+    )
+    alike = check_alike(graph)
+    assert len(alike) == found
+    if alike:
+        assert (alike[0].code, alike[0].first, alike[0].second, alike[0].n) == (
+            "answers_alike",
+            "Annotator 2",
+            "Annotator 7",
+            n,
+        )
+        assert check_alike(graph, ["a", "b", "c", "d", "e", "f", "g"])[0].second == "g"
+    unknown = AnswerGraph.from_answers(np.vstack([ends, ends]), np.r_[same, same])
+    assert check_alike(unknown) == check_alike(AnswerGraph.from_answers([], [])) == []

@@ -18,6 +18,7 @@ from sdulearn.cli.options import OPTIONS, OTHER_NAMES, in_options
 from sdulearn.findings import (
     _CLASSES,
     AnnotatorsExcluded,
+    AnswersAlike,
     AnswerTable,
     AskedRowsChanged,
     Audit,
@@ -253,6 +254,7 @@ SAMPLES = [
     Entities(n_similar=400, n_answers=900, n_groups=200, median_size=2.0, n_apart=5, n_expected=400),
     ManyClasses(n_similar=3, n_answers=400, n_classes=50, level=0.01),
     Audit(name="judge", n=60, n_wrong=7, value=0.12, low=0.05, high=0.22),
+    AnswersAlike(first="p1", second="p2", n=150),
     FlippedAnswers(epsilon=1.0, flip_rate=0.27),
     CROWD,
     replace(CROWD, identified=False, n_people=1),

@@ -19,6 +19,7 @@ from sdulearn.answers.graph import ENOUGH, AnswerGraph, connect, number_question
 from sdulearn.answers.records import AUDIT, Answers, flip_rate
 from sdulearn.errors import InputError, shortened
 from sdulearn.findings import (
+    AnswersAlike,
     AnswerTable,
     Audit,
     BalancedAnswers,
@@ -63,6 +64,8 @@ _MANY_CLASSES = 50
 # Entities: in random order "similar" answers would put so many times as many pairs of points two steps apart. In 350
 # draws of 2 to 150 classes, up to a quarter of the answers wrong, it was 1.4 times as many at most.
 _ENTITY_TIMES = 2
+# Two people who are each wrong about one in fifty agree on so many questions with a probability of 5%.
+_ALIKE = 75
 # A person is doubtful whose median answer is faster than this share of everybody's, or careless more often than this.
 _FAST = 1 / 3
 _CARELESS = 0.5
@@ -108,7 +111,7 @@ def check_assumptions(
     # A point counts once, on the first of its rows.
     shown = rows[graph.rows[graph.first_row]]
     findings += check_population(shown, graph.ends, names) + check_pairing(shown, graph.ends, names)
-    return findings + check_shared_points(graph) + check_contradictions(graph)
+    return findings + check_shared_points(graph) + check_contradictions(graph) + check_alike(graph)
 
 
 def check_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = None) -> list[Finding]:
@@ -285,6 +288,22 @@ def check_contradictions(answers: AnswerChecks | AnswerGraph) -> list[Contradict
     return [Contradictions(count=count, both_ways=both_ways, closure=closure, odd_cycles=odd_cycles)]
 
 
+def check_alike(graph: AnswerGraph, names: Sequence[str] | None = None) -> list[Finding]:
+    """Report the two people who agree on the most questions, and on all that both answered."""
+    _, question = number_questions(graph.ends, graph.n_points)
+    used = (graph.annotators > 0) & (np.bincount(graph.annotators)[graph.annotators] >= _ALIKE)
+    people, person = np.unique(graph.annotators[used], return_inverse=True)
+    votes = sparse.csr_matrix((graph.same[used], (person, question[used])), shape=(len(people), graph.n_answers)).sign()
+    # Questions that both answered, minus twice those that they answered differently, is their number if there are none.
+    shared = (abs(votes) @ abs(votes).T).toarray()
+    together = np.triu(np.where((votes @ votes.T).toarray() == shared, shared, 0), 1)
+    if together.max(initial=0) < _ALIKE:
+        return []
+    pair = people[list(np.unravel_index(np.argmax(together), together.shape))].tolist()
+    first, second = (f"Annotator {k}" if names is None else names[k - 1] for k in pair)
+    return [AnswersAlike(first=first, second=second, n=int(together.max()))]
+
+
 def audited_rates(answers: Answers) -> AnswerModel | None:
     """Error rates by an audit; None without one, or where it does not cover everybody."""
     if not answers.audits or answers.kinds is None:
@@ -304,7 +323,7 @@ def check_source(answers: Answers) -> list[Finding]:
         findings.append(Audit(name=name, n=n, n_wrong=n_wrong, value=rate.value, low=rate.low, high=rate.high))
     if answers.epsilon is not None:
         findings.append(FlippedAnswers(epsilon=answers.epsilon, flip_rate=flip_rate(answers.epsilon)))
-    return findings
+    return findings + check_alike(known_answers(answers)[0], answers.annotator_names)
 
 
 def check_entities(answers: Answers) -> list[Finding]:

@@ -599,6 +599,19 @@ class Audit(Finding):
         )
 
 
+class AnswersAlike(Finding, severity="warning"):
+    first: str
+    second: str
+    n: Count
+
+    def __str__(self) -> str:
+        return (
+            f"{shortened(self.first)} and {shortened(self.second)} gave the same answers to all {self.n:,} questions "
+            "that both answered. If one copied the other, what both got wrong cannot be seen, and error rate and "
+            "accuracy are too good. Then leave one of them out by `exclude_annotators`."
+        )
+
+
 class FlippedAnswers(Finding):
     epsilon: float
     flip_rate: Probability

@@ -88,6 +88,7 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
         # Forced choices say nothing about pairs.
         empty = [NoAnswers(n_unsure=answers.n_unsure)] if answers.nearer is None else []
         return [*about, *empty], check_answers(answers)
+    about += diagnostics.check_alike(graph, answers.annotator_names)
     # Answers about entities have neither a few classes nor a prior, and odd cycles are no contradiction there.
     entities = any(finding.code == "entities" for finding in about)
     with caught_warnings() as caught:
