@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -146,3 +148,22 @@ def test_questions_asked_three_times_are_as_precise_as_once():
     assert again.difference.value == pytest.approx(once.difference.value)
     assert again.difference.high - again.difference.low > 0.9 * (once.difference.high - once.difference.low)
     assert again.agreement.high - again.agreement.low > 0.9 * (once.agreement.high - once.agreement.low)
+
+
+@pytest.mark.parametrize("error", [0.0, 0.1])
+def test_random_rows_beside_examples_count_and_the_examples_do_not(error):
+    """A wrong answer is about any other class: a difference of hits is one of accuracies times 1 - e K / (K - 1)."""
+    rng = np.random.default_rng(7)
+    classes = np.append([0, 1, 2], rng.integers(0, 3, 300))
+    good, bad = (guesses(classes, share, 3, rng) for share in (0.95, 0.75))
+    rows, example = np.divmod(np.arange(900), 3)
+    frame = pd.DataFrame({"id_a": rows + 3, "id_b": example, "same": classes[rows + 3] == example})
+    answers = replace(read_answers(frame), questions=rows + 1)
+    audit = audit_predictions(good, answers, compare=bad, error_rate=error)
+    hits = [predicted[3:] == classes[3:] for predicted in (good, bad)]
+    assert (audit.basis, audit.accuracy.n, audit.n_classes) == ("random questions", 300, 3)
+    scale = 1 - error * 3 / 2
+    assert audit.difference.value == pytest.approx((hits[0].mean() - hits[1].mean()) / scale)
+    # Nobody can be right about more than all.
+    expected = min((hits[1].mean() - error / 2) / scale, 1)
+    assert audit.compared.accuracy.value == pytest.approx(expected, abs=0.01)
