@@ -101,3 +101,16 @@ def test_answers_that_may_be_wrong_imply_no_labels():
     rows, y = stack_pairs(X, ends, label[ends[:, 0]] == label[ends[:, 1]])
     model = PairBoostingClassifier(n_classes=3, cv=2, max_iter=1, error_rate=0.1).fit(rows, y)
     assert model.start_.coef.any()
+
+
+def test_without_more_answers_than_labels_trees_start_at_the_shares_of_the_labels():
+    X, label = sectors(300, 2)
+    kept = np.append(np.flatnonzero(label == 1), np.flatnonzero(label != 1)[:60])
+    X, label = X[kept], label[kept]
+    pairs = np.arange(40).reshape(-1, 2)
+    pairs = np.vstack([pairs, np.column_stack([np.arange(20), np.arange(len(X) - 20, len(X))])])
+    same = label[pairs[:, 0]] == label[pairs[:, 1]]
+    model = PairBoostingClassifier(n_classes=3, max_iter=3, cv=2).fit(*stack_pairs(X, pairs, same, labels=label))
+    counts = np.bincount(label)[1:] + 1
+    np.testing.assert_allclose(np.exp(model.start_.intercept), counts / counts.sum())
+    assert not model.start_.coef.any()

@@ -12,6 +12,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.preprocessing import OrdinalEncoder
 
 from sdulearn import PairBoostingClassifier, PairKFold, PairLogisticRegressionCV, PairModelCV, stack_pairs
+from sdulearn.boosting.estimators import mean_contributions
 from sdulearn.errors import InputError
 
 pytest.importorskip("lightgbm")
@@ -183,3 +184,11 @@ def test_a_hub_has_the_mean_of_the_folds_and_a_point_the_mean_of_its_rows():
     around = rows + np.where(hub[:, None], np.cumsum(hub)[:, None] - (1 + hub.sum()) / 2, 0)
     again = PairModelCV(["linear"], cv=3).fit(around, codes)
     np.testing.assert_allclose(again.decision_function(X), model.decision_function(X), atol=1e-6)
+
+
+def test_trees_count_by_their_mean_over_the_folds(model, data):
+    """As in the score: boosters that are all there twice change neither it nor the importances."""
+    twice = mean_contributions(model.start_, model.boosters_ * 2, data[0])
+    np.testing.assert_allclose(twice, model.feature_importances_)
+    single = mean_contributions(model.start_, model.boosters_[:1], data[0])
+    assert np.abs(single - twice).max() > 1e-3

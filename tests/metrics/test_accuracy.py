@@ -360,3 +360,64 @@ def test_a_rate_that_no_answer_tells_widens_the_interval(design):
     assert found.value == given[1].value
     assert found.low <= min(one.value for one in given) < max(one.value for one in given) <= found.high
     assert all(found.high - found.low > one.high - one.low for one in given[:3])
+
+
+def test_a_weight_is_a_repetition_beside_rates_of_two_people():
+    rng = np.random.default_rng(0)
+    decision = rng.normal(0.5, 1, 160)
+    same = rng.random(80) < 0.8
+    table = np.column_stack(
+        [np.repeat(np.where(same, 1, -1) * np.arange(1, 81), 2), range(160), np.repeat([1, 2], 80), np.zeros(160, int)]
+    )
+    weight = np.repeat([1.0, 3.0], 80)
+    codes, point, who, label = table[80:].T
+    again = [np.column_stack([codes + np.sign(codes) * 100 * k, point + 200 * k, who, label]) for k in (1, 2)]
+    for options in ({}, {"prior": 0.8}):
+        by_weight = pair_accuracy(decision, table, sample_weight=weight, error_rate={1: 0.0, 2: 0.2}, **options)
+        repeated = np.concatenate([decision, decision[80:], decision[80:]])
+        by_copies = pair_accuracy(repeated, np.vstack([table, *again]), error_rate={1: 0.0, 2: 0.2}, **options)
+        assert by_weight.value == pytest.approx(by_copies.value)
+        assert by_weight.majority == pytest.approx(by_copies.majority)
+        # And the interval of fewer answers, not of more.
+        assert by_weight.low <= by_copies.low + 1e-9
+
+
+def test_questions_asked_three_times_are_as_precise_as_once_with_a_prior():
+    """Pairs in equal numbers, against the prior: each kind is weighed, and 60 pairs of points stay 60."""
+    same = np.arange(60) % 2 == 0
+    codes = np.repeat(np.where(same, 1, -1) * np.arange(1, 61), 2)
+    decision = np.where(np.arange(120) % 2 == 0, 1, np.repeat(np.where(same, 1, -1), 2)).astype(float)
+    decision[:12] *= -1
+    decision[1:12:4] *= -1
+    thrice = np.concatenate([codes + np.sign(codes) * 60 * k for k in range(3)])
+    table = np.column_stack([thrice, np.tile(range(120), 3)])
+    once = pair_accuracy(decision, codes, prior=0.9)
+    found = pair_accuracy(np.tile(decision, 3), table, prior=0.9)
+    assert found.value == pytest.approx(once.value)
+    share = found.agreement
+    assert found.low == pytest.approx(prior_from_share(clopper_pearson(60 * share, 60 * (1 - share))[0]))
+
+
+def test_a_prior_that_the_answers_bear_out_changes_nothing_where_they_share_points():
+    rng = np.random.default_rng(1)
+    truth = np.where(rng.random(60) < 0.7, 1, -1)
+    ends = np.array([rng.choice(60, 2, replace=False) for _ in range(120)])
+    codes = np.repeat(np.arange(1, 121) * truth[ends].prod(axis=1), 2)
+    table = np.column_stack([codes, ends.ravel()])
+    decision = np.where(rng.random(60) < 0.85, truth, -truth)[ends.ravel()]
+    assert pair_accuracy(decision, table, prior=0.7) == pair_accuracy(decision, table)
+    assert pair_accuracy(decision, table, prior=0.99) != pair_accuracy(decision, table)
+
+
+@pytest.mark.parametrize("label", [1, -1])
+def test_the_larger_class_has_one_share_whatever_it_is_called(label):
+    """An example and 60 random points, 45 of its class."""
+    ends = np.column_stack([np.zeros(60, int), np.arange(1, 61)])
+    codes = np.repeat(np.arange(1, 61) * np.where(np.arange(60) < 45, 1, -1), 2)
+    labels = np.where(ends.ravel() == 0, label, 0)
+    table = np.column_stack([codes, ends.ravel(), np.zeros(120, int), labels])
+    found = pair_accuracy(np.full(120, float(label)), table, random_points=ends.ravel() > 0)
+    assert found.value == pytest.approx(0.75, abs=1e-3)
+    assert found.majority == pytest.approx(0.75, abs=1e-3)
+    other = pair_accuracy(np.full(120, -float(label)), table, random_points=ends.ravel() > 0)
+    assert (other.value, other.majority) == pytest.approx((0.25, 0.75), abs=1e-3)

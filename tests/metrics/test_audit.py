@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -125,3 +127,43 @@ def test_rows_without_a_class_have_no_prediction_and_whole_numbers_one_name():
 def test_predictions_of_another_shape_or_two_for_a_row_are_refused(predicted):
     with pytest.raises(InputError, match="`predicted`"):
         audit_predictions(predicted, {"a": 1})
+
+
+def test_clusters_of_single_rows_show_nothing():
+    """Ten rows, each alone in its cluster and in its class: every row is matched, and none by the others."""
+    audit = audit_predictions({str(k): f"c{k}" for k in range(10)}, {str(k): f"g{k}" for k in range(10)})
+    assert (audit.accuracy.low, audit.accuracy.high) == (0, 1)
+
+
+def test_questions_asked_three_times_are_as_precise_as_once():
+    rng = np.random.default_rng(6)
+    classes = rng.integers(0, 2, 400)
+    good, bad = (guesses(classes, share, 2, rng) for share in (0.95, 0.75))
+    rows = rng.permutation(400).reshape(-1, 2)
+    frame = pd.DataFrame({"id_a": rows[:, 0], "id_b": rows[:, 1], "same": np.diff(classes[rows])[:, 0] == 0})
+    thrice = pd.concat([frame.assign(annotator=name) for name in "abc"])
+    once, again = (
+        audit_predictions(good, read_answers(each), compare=bad, error_rate=0.05) for each in (frame, thrice)
+    )
+    assert again.difference.value == pytest.approx(once.difference.value)
+    assert again.difference.high - again.difference.low > 0.9 * (once.difference.high - once.difference.low)
+    assert again.agreement.high - again.agreement.low > 0.9 * (once.agreement.high - once.agreement.low)
+
+
+@pytest.mark.parametrize("error", [0.0, 0.1])
+def test_random_rows_beside_examples_count_and_the_examples_do_not(error):
+    """A wrong answer is about any other class: a difference of hits is one of accuracies times 1 - e K / (K - 1)."""
+    rng = np.random.default_rng(7)
+    classes = np.append([0, 1, 2], rng.integers(0, 3, 300))
+    good, bad = (guesses(classes, share, 3, rng) for share in (0.95, 0.75))
+    rows, example = np.divmod(np.arange(900), 3)
+    frame = pd.DataFrame({"id_a": rows + 3, "id_b": example, "same": classes[rows + 3] == example})
+    answers = replace(read_answers(frame), questions=rows + 1)
+    audit = audit_predictions(good, answers, compare=bad, error_rate=error)
+    hits = [predicted[3:] == classes[3:] for predicted in (good, bad)]
+    assert (audit.basis, audit.accuracy.n, audit.n_classes) == ("random questions", 300, 3)
+    scale = 1 - error * 3 / 2
+    assert audit.difference.value == pytest.approx((hits[0].mean() - hits[1].mean()) / scale)
+    # Nobody can be right about more than all.
+    expected = min((hits[1].mean() - error / 2) / scale, 1)
+    assert audit.compared.accuracy.value == pytest.approx(expected, abs=0.01)

@@ -181,3 +181,31 @@ def test_two_columns_of_probabilities_are_those_of_two_classes():
     found = class_agreement(p, table)
     assert found == class_agreement([-1, -1, 1, 1], table)
     assert found.accuracy.value == 0.75
+
+
+def test_the_number_of_independent_answers_is_that_of_the_variance_of_their_share():
+    """By all pairs of answers that share a point, with weights; a hub is given, so that it correlates nothing."""
+    rng = np.random.default_rng(2)
+    ends = np.array([(i, j) for i in range(12) for j in range(i) if rng.random() < 0.4])
+    truth = rng.integers(1, 3, 12)
+    same = truth[ends[:, 0]] == truth[ends[:, 1]]
+    weight = rng.uniform(0.5, 2, len(ends))
+    table = np.column_stack([np.repeat(np.where(same, 1, -1) * np.arange(1, len(ends) + 1), 2), ends.ravel()])
+    # All answers about a point that is wrong disagree.
+    predicted = np.where(np.arange(12) < 2, 3 - truth, truth)
+    found = class_agreement(predicted[ends.ravel()], table, sample_weight=np.repeat(weight, 2)).agreement
+    hits = (predicted[ends[:, 0]] == predicted[ends[:, 1]]) == same
+    assert found.value == pytest.approx(weight @ hits / weight.sum())
+    r = weight * (hits - found.value)
+    shared = [(a, b) for a in range(len(ends)) for b in range(len(ends)) if set(ends[a]) & set(ends[b])]
+    effect = sum(r[a] * r[b] for a, b in shared) / (r @ r)
+    assert effect > 1.2
+    assert found.n == pytest.approx(weight.sum() ** 2 / (weight @ weight) / effect)
+    # With the decisions of folds two points count as one answer at most.
+    of_folds = class_agreement(predicted[ends.ravel()], table, spread=1.5).agreement
+    assert of_folds.n <= 12 / 2 / 1.5 + 1e-9
+    # Two hubs; the predictions agree with all answers about one, and with half of those about the other.
+    ends = np.column_stack([np.arange(60) // 30, np.arange(2, 62)])
+    kind = np.where((np.arange(60) < 30) | (np.arange(60) % 2 > 0), 1, -1)
+    star = np.column_stack([np.repeat(kind * np.arange(1, 61), 2), ends.ravel()])
+    assert class_agreement(np.ones(120, dtype=int), star).agreement.n == pytest.approx(60)

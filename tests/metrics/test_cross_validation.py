@@ -103,6 +103,23 @@ def test_folds_that_name_the_classes_the_other_way_round_are_turned(waveform):
     odd = [int(np.sum(np.abs(codes[train]))) // 2 % 2 for train, _ in PairKFold(6, random_state=2).split(rows, codes)]
     assert 0 < sum(odd) < 6
     np.testing.assert_allclose(turned, plain)
+    # As the reference names them.
+    assert np.mean((plain > 0) == (reference > 0)) > 0.8
+    mirrored = held_out(SDUClassifier(), rows, codes, -reference, cv=PairKFold(6, random_state=2))
+    np.testing.assert_allclose(mirrored, -plain)
+
+
+def test_the_models_of_folds_are_fitted_with_the_weights_of_their_rows(waveform):
+    rows, codes = waveform
+    weight = np.random.default_rng(0).uniform(0.1, 5, 1000)[np.abs(codes)]
+    folds = PairKFold(3, random_state=1)
+    reference = SDUClassifier().fit(rows, codes, sample_weight=weight).decision_function(rows)
+    decided = held_out(SDUClassifier(), rows, codes, reference, sample_weight=weight, cv=folds)
+    unweighted = held_out(SDUClassifier(), rows, codes, reference, cv=folds)
+    assert np.abs(decided - unweighted).max() > 0.01
+    for train, test in folds.split(rows, codes):
+        model = SDUClassifier().fit(rows[train], codes[train], sample_weight=weight[train])
+        np.testing.assert_allclose(np.abs(decided[test]), np.abs(model.decision_function(rows[test])), atol=1e-6)
 
 
 def test_the_model_of_a_fold_saw_no_answer_about_its_points(shared):

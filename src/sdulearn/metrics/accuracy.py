@@ -47,8 +47,6 @@ from sdulearn.types import Array, Codes, Count, Estimator, Mask, Probability
 
 # Random questions that an accuracy needs.
 ENOUGH_RANDOM = ENOUGH
-# Probabilities that somebody has rounded.
-_ROUNDED = 0.02
 # Significance level of each test: one false alarm in a hundred clean data sets.
 LEVEL = 0.01
 
@@ -253,7 +251,8 @@ def chance_of_same(probability: ArrayLike, graph: AnswerGraph) -> Array:
     p = np.asarray(probability, dtype=np.float64)
     if p.ndim != 2 or len(p) != graph.n_given:
         raise InputError(f"`probability` has shape {p.shape}, but `y` has {graph.n_given} rows: give `predict_proba`.")
-    if p.shape[1] < 2 or not (p >= 0).all() or np.abs(p.sum(axis=1) - 1).max(initial=0.0) > _ROUNDED:
+    # Somebody may have rounded them.
+    if p.shape[1] < 2 or not (p >= 0).all() or not np.allclose(p.sum(axis=1), 1, atol=0.02):
         raise InputError("`probability` must have a column for each class, and rows of sum 1: give `predict_proba`.")
     first, second = graph.rows[graph.end_rows].T
     return np.minimum(np.einsum("ik,ik->i", p[first], p[second]), 1.0)

@@ -249,8 +249,9 @@ class ContrastiveEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         optimiser = torch.optim.AdamW([*module.parameters(), *head.parameters()], self.learning_rate, weight_decay=1e-4)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, n_steps)
         window = max(n_steps // _N_CHECKS, _MIN_WINDOW)
-        losses: list[Tensor] = []
-        for _ in steps(range(n_steps), "encoder"):
+        # Kept in one place: small tensors between large ones would keep freed memory from being used again.
+        losses = rows.new_empty(n_steps)
+        for done in steps(range(1, n_steps + 1), "encoder"):
             chosen = rows[torch.randperm(len(rows), generator=generator, device=rows.device)[: self.batch_size]]
             views = torch.cat([augment(chosen, generator), augment(chosen, generator)])
             with torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda"):
@@ -260,12 +261,12 @@ class ContrastiveEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             loss.backward()
             optimiser.step()
             schedule.step()
-            losses.append(loss.detach())
-            if len(losses) % window == 0 and len(losses) > window:
-                before, now = torch.stack(losses[-2 * window :]).reshape(2, window).mean(1)
+            losses[done - 1] = loss.detach()
+            if done % window == 0 and done > window:
+                before, now = losses[done - 2 * window : done].reshape(2, window).mean(1)
                 if now > (1 - _FLAT) * before:
                     break
-        self.loss_, self.n_iter_ = torch.stack(losses).double().cpu().numpy(), len(losses)
+        self.loss_, self.n_iter_ = losses[:done].double().cpu().numpy(), done
 
     def _outputs(self, X: Array) -> Array:
         """Return the outputs of the network, batch by batch."""
