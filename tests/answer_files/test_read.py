@@ -216,6 +216,13 @@ def test_labels_that_are_ids_too_are_no_forced_choices():
     assert read_answers(frame).answers.tolist() == [1, -1]
 
 
+@pytest.mark.parametrize("given", [{"words": "yes=similar,yes=dissimilar"}, {"columns": "id_a=a,id_b=b,id_a=c"}])
+def test_a_word_or_a_column_cannot_have_two_meanings(given):
+    frame = pd.DataFrame({"a": ["x"], "b": ["y"], "c": ["z"], "label": ["yes"]})
+    with refuses(*given):
+        read_answers(frame, **given)
+
+
 def test_decimal_commas_are_read_wherever_a_number_may_be(tmp_path):
     """Weights, certainties, seconds and probabilities of a German spreadsheet are those of an English one."""
     frame = pd.DataFrame({"id_a": ["a", "b", "c"], "id_b": ["b", "c", "d"], "label": [0.9, 0.25, 0.625]})

@@ -222,6 +222,15 @@ def test_times_and_durations_are_parts_of_a_day():
     assert read(["6:00", "12:30:36"])[1][:, 0].tolist() == pytest.approx([0.25, 0.521250])
 
 
+def test_times_with_a_zone_are_those_of_one_clock():
+    noon = ["2024-03-01T12:00+02:00", "2024-03-01 12:00:00 +0200", "2024-03-01T10:00Z", "2024-03-01T06:30-03:30"]
+    days = read(noon)[1][:, 0]
+    np.testing.assert_allclose(days, days[2])
+    assert days[2] == pytest.approx(
+        (np.datetime64("2024-03-01T10:00") - np.datetime64("1970-01-01")) / np.timedelta64(1, "D")
+    )
+
+
 MARKED = [
     # Training; prediction; the numbers there, or None where they are refused.
     (["1.5", "2"], ["1,5", "2", "1,250"], [1.5, 2, 1.25]),
