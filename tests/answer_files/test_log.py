@@ -268,7 +268,9 @@ def test_a_match_answer_is_one_line_and_tells_of_pairs(tmp_path):
     assert found.lines.tolist() == [1, 2, 2, 3, 3, 3, 4]
     assert found.kinds.tolist() == ["explore", *["random"] * 2, *["uncertain"] * 4]
     assert found.drawn.tolist() == [True] * 3 + [False] * 4
-    assert (found.n_questions, found.words["different"]) == (4, (-1, 2))
+    # Words are counted by pair, as the answers are.
+    assert found.words == {"same": (1, 1), "different": (-1, 5), "unsure": (0, 1)}
+    assert (found.n_questions, found.n_similar, found.n_dissimilar, found.n_unsure) == (4, 1, 5, 1)
     assert first.picked is None
 
 
