@@ -219,6 +219,22 @@ def test_chosen_questions_train_and_random_ones_judge(chosen, tmp_path):
     assert every.report.prior.value < prior.value - 0.05
 
 
+def test_the_share_by_random_questions_is_that_of_the_class_that_labels_name(chosen, tmp_path):
+    """Exchanged names exchange the share, whichever class is the larger."""
+    table, y, ends, kinds = chosen
+    log = write_log(tmp_path / "log.jsonl", ends, kinds, y)
+    priors = []
+    for names in ({1: "yes", -1: "no"}, {1: "no", -1: "yes"}):
+        labels = {f"r{k}": names[y[k]] for k in (*np.flatnonzero(y > 0)[:3], *np.flatnonzero(y < 0)[:3])}
+        model = fit_table(table, log, labels=labels, model="linear")
+        assert model.classes == ("no", "yes")
+        priors.append(model.report.prior)
+    larger, smaller = priors
+    assert smaller.value < 0.5 < larger.value
+    ends = [1 - larger.value, 1 - larger.high, 1 - larger.low]
+    np.testing.assert_allclose([smaller.value, smaller.low, smaller.high], ends, atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["linked", None])
 def test_without_random_questions_nothing_is_claimed(chosen, tmp_path, kind):
     """Of unknown kind is not random either."""
@@ -305,3 +321,27 @@ def test_an_error_rate_that_the_answers_contradict_is_a_warning(answers_about, e
     answers = answers_about(y, rng.permutation(300)[:200].reshape(-1, 2))
     codes = {one.code for one in fit_table(table, answers, model="linear", error_rate=error_rate).report.findings}
     assert ("error_rate_too_high" in codes) == (error_rate > 0.1)
+
+
+def test_weights_decide_what_answers_count(answers_about):
+    """A question is decided by the weights of its answers, not by their number; weight 0 is no answer."""
+    rng = np.random.default_rng(0)
+    y = rng.choice([-1, 1], 300, p=[0.3, 0.7])
+    table = pd.DataFrame(rng.normal(size=(300, 2)) + 2 * y[:, None], columns=["u", "v"])
+    table["id"] = [f"r{k}" for k in range(300)]
+    answers = answers_about(y, rng.permutation(300)[:200].reshape(-1, 2), weight=1.0)
+    first = answers[:1]
+    against = first.assign(label=~first["label"])
+    light = pd.concat([answers, against.assign(weight=0.2), against.assign(weight=0.3)])
+    heavy = pd.concat([answers, against.assign(weight=3.0)])
+    without = pd.concat([answers, against.assign(weight=0.0)])
+    counts = []
+    for given in (answers, light, heavy, without):
+        report = fit_table(table, given, method="sddu", prior=0.7).report
+        counts.append((report.n_similar, report.n_dissimilar))
+    n_similar, n_dissimilar = counts[0]
+    flipped = -1 if first["label"].item() else 1
+    assert counts[1:] == [counts[0], (n_similar + flipped, n_dissimilar - flipped), counts[0]]
+    # Where all answers count, too.
+    report = fit_table(table, without, model="linear").report
+    assert (report.n_similar, report.n_dissimilar) == counts[0]
