@@ -229,6 +229,8 @@ def test_the_share_by_random_questions_is_that_of_the_class_that_labels_name(cho
         model = fit_table(table, log, labels=labels, model="linear")
         assert model.classes == ("no", "yes")
         priors.append(model.report.prior)
+        # Always predicting the larger class is right as often.
+        assert model.report.accuracy.majority == max(priors[-1].value, 1 - priors[-1].value)
     larger, smaller = priors
     assert smaller.value < 0.5 < larger.value
     ends = [1 - larger.value, 1 - larger.high, 1 - larger.low]
