@@ -219,6 +219,21 @@ def test_chosen_questions_train_and_random_ones_judge(chosen, tmp_path):
     assert every.report.prior.value < prior.value - 0.05
 
 
+def test_a_given_share_is_compared_with_random_questions_alone(chosen, tmp_path):
+    """Here the chosen rows are all of the smaller class, and the example they are compared with of the larger one."""
+    table, y, ends, kinds = chosen
+    share = float(np.mean(y > 0))
+    ends = ends.copy()
+    ends[:, 1] = np.flatnonzero(y > 0)[0]
+    ends[kinds == "linked", 0] = np.flatnonzero(y < 0)[:120]
+    found = []
+    for given in (kinds, ["random"] * 160):
+        log = write_log(tmp_path / f"{len(found)}.jsonl", ends, given, y)
+        codes = {one.code for one in fit_table(table, log, model="linear", prior=share).report.findings}
+        found.append("ratio_against_prior" in codes)
+    assert found == [False, True]
+
+
 def test_the_share_by_random_questions_is_that_of_the_class_that_labels_name(chosen, tmp_path):
     """Exchanged names exchange the share, whichever class is the larger."""
     table, y, ends, kinds = chosen
