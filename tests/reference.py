@@ -117,9 +117,14 @@ def unscaled(columns, id_column=None):
 
 
 @contextmanager
-def refuses(*names, error=InputError):
-    """The block raises this error, and its message names these parameters (``column`` for "`column`")."""
+def refuses(*names, error=InputError, shows=()):
+    """The block raises this error; its message names these parameters (``column`` for "`column`") and shows values.
+
+    Values are ids, columns, cells, lines and counts: what a user must find in any wording.
+    """
     with pytest.raises(error) as caught:
         yield caught
-    named = set(re.findall(r"`([^`]+)`", str(caught.value)))
-    assert set(names) <= {name.partition("=")[0] for name in named} | named, str(caught.value)
+    message = str(caught.value)
+    named = set(re.findall(r"`([^`]+)`", message))
+    assert set(names) <= {name.partition("=")[0] for name in named} | named, message
+    assert all(value in message for value in shows), message

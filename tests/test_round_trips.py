@@ -12,6 +12,7 @@ from sdulearn.answers import read_answers
 from sdulearn.cli.main import main
 from sdulearn.errors import InputError
 from sdulearn.workflow import predict_table
+from tests.reference import refuses
 
 pytestmark = pytest.mark.usefixtures("no_importances")
 N = 60
@@ -124,7 +125,7 @@ def test_a_changed_table_without_ids_is_refused_everywhere(asked, tmp_path, chan
     for name, command in commands.items():
         assert command() == 2, name
         assert "has changed since the questions were asked" in capsys.readouterr().err
-    with pytest.raises(InputError, match="has changed"):
+    with refuses(shows=["changed"]):
         fit_table(frame, log)
     assert (tmp_path / "log.jsonl").read_bytes() == log.read_bytes()
 
@@ -164,9 +165,11 @@ def test_corrected_rows_are_a_warning(tmp_path):
             return ["refused"]
         return [one.code for one in model.report.findings]
 
-    found = [code for row in rows[:4] for code in codes_of([row])]
-    assert "asked_rows_changed" in found
-    assert codes_of(rows) == ["refused"]
+    outside = [row for row in rows[:8] if "asked_rows_changed" in codes_of([row])]
+    assert len(outside) > 2
+    # More than one in twenty of those that were asked about.
+    assert len(rows) < 60
+    assert codes_of(outside[:3]) == ["refused"]
 
 
 def test_a_log_keeps_its_id_column(asked, tmp_path, capsys):
@@ -182,18 +185,18 @@ def test_a_log_keeps_its_id_column(asked, tmp_path, capsys):
     assert fit(table, log, tmp_path / "m.sdu", "--id-column", "nr") == 2
     assert run("check", log, "--table", table, "--id-column", "nr") == 2
     model = fit_table(table, log, model="linear")
-    with pytest.raises(InputError, match="row numbers from 0"):
+    with refuses(shows=["row numbers from 0"]):
         next(predict_table(model, table, answers=log, id_column="nr"))
     named = tmp_path / "named.jsonl"
     assert ask_more(table, named, "--id-column", "nr") == 0
     assert ask_more(table, named) == 0
     renamed = table_of("nr").rename(columns={"nr": "number"})
-    with pytest.raises(InputError, match="'nr'"):
+    with refuses(shows=["'nr'"]):
         fit_table(renamed, named)
     # Logs of two tables are not one log.
     both = tmp_path / "both.jsonl"
     both.write_bytes(log.read_bytes() + named.read_bytes())
-    with pytest.raises(InputError, match="different columns"):
+    with refuses(shows=["columns"]):
         read_answers(both)
 
 
@@ -202,7 +205,7 @@ def test_ids_of_a_plain_file_that_may_be_row_numbers_have_to_be_named(tmp_path):
     pairs = RNG.permutation(np.arange(1, N))[:50].reshape(25, 2)
     same = np.where(Y[pairs[:, 0] - 1] == Y[pairs[:, 1] - 1], "same", "different")
     answers = pd.DataFrame({"id_a": pairs[:, 0], "id_b": pairs[:, 1], "label": same})
-    with pytest.raises(InputError, match="`id_column`"):
+    with refuses("id_column"):
         fit_table(table_of("nr"), answers, drop=["truth"])
     model = fit_table(table_of("nr"), answers, drop=["truth"], id_column="nr", model="linear")
     assert is_right(model.predict(table_of("nr")), table_of("nr")["truth"])
@@ -276,7 +279,7 @@ def test_two_labels_for_one_id_are_refused(asked, tmp_path):
     table, log = asked("text")
     (tmp_path / "labels.csv").write_text("id,label\nr1,cat\nr2,dog\nr1,dog\n")
     assert fit(table, log, tmp_path / "m.sdu", "--labels", tmp_path / "labels.csv") == 2
-    with pytest.raises(InputError, match="two labels"):
+    with refuses(shows=["two labels"]):
         fit_table(table, log, labels={1: "cat", "1": "dog"})
 
 
@@ -296,7 +299,7 @@ def test_predict_takes_the_words_of_answers(asked, tmp_path):
 def test_ids_in_another_unicode_form_get_a_hint():
     composed = table_of("accents")[::2]
     answers = pd.DataFrame({"id_a": [f"{E_ACUTE[1]}1"], "id_b": [f"{E_ACUTE[1]}2"], "label": ["same"]})
-    with pytest.raises(InputError, match=r"differ in|Unicode"):
+    with refuses(shows=["Unicode"]):
         fit_table(composed, answers, drop=["truth"])
 
 

@@ -4,9 +4,9 @@ import polars as pl
 import pytest
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifier, TableModel
-from sdulearn.errors import InputError, UnseenCategoryWarning
+from sdulearn.errors import UnseenCategoryWarning
 from sdulearn.tables.columns import Column
-from tests.reference import unscaled
+from tests.reference import refuses, unscaled
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +25,9 @@ def test_frames_of_every_kind(model, frame):
     expected = model.decision_function(frame)
     np.testing.assert_array_equal(model.decision_function(pl.from_pandas(frame)), expected)
     np.testing.assert_array_equal(model.decision_function(frame[frame.columns[::-1]].assign(more=1)), expected)
-    with pytest.raises(InputError, match="lacks the column 'x3' that the model needs"):
+    with refuses(shows=["'x3'"]):
         model.predict(frame.drop(columns="x3"))
-    with pytest.raises(InputError, match="a pandas, polars or pyarrow frame; int cannot be used"):
+    with refuses(shows=["int"]):
         model.predict(7)
     with pytest.warns(UnseenCategoryWarning, match="40 texts in column 'colour'") as caught:
         model.predict(frame.assign(colour="pink"))
@@ -37,5 +37,5 @@ def test_frames_of_every_kind(model, frame):
 def test_a_loss_without_probabilities(waveform):
     columns = unscaled([Column(f"x{k}", "number") for k in range(21)])
     model = TableModel(SDUClassifier(loss="double_hinge").fit(*waveform), columns)
-    with pytest.raises(InputError, match="gives no probabilities"):
+    with refuses("loss='logistic'"):
         model.predict_proba(pd.DataFrame(waveform[0], columns=columns.feature_names))

@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sdulearn.errors import FileError, InputError
+from sdulearn.errors import FileError
 from sdulearn.io.files import file_format, open_bytes, written_whole
+from tests.reference import refuses
 
 
 def write_half(path, there):
@@ -66,17 +67,17 @@ def test_a_file_has_the_rights_of_a_new_one(tmp_path):
         pass
     assert (tmp_path / "out.csv").stat().st_mode == (tmp_path / "usual").stat().st_mode
     with (
-        pytest.raises(FileError, match=r"out\.csv cannot be written: No such file"),
+        refuses(error=FileError, shows=["out.csv"]),
         written_whole(tmp_path / "no" / "out.csv"),
     ):
         pass
 
 
 def test_files_that_cannot_be_opened(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no\.csv cannot be opened: No such file or directory\.$"):
+    with refuses(error=FileNotFoundError, shows=["no.csv"]):
         open_bytes(tmp_path / "no.csv")
-    with pytest.raises(InputError, match="is a device, which has no end"):
+    with refuses(shows=["device"]):
         open_bytes("/dev/zero")
-    with pytest.raises(InputError, match=r"x\.sav: the name must end in \.csv, \.tsv \(and \.gz, if zipped\)"):
+    with refuses(shows=["x.sav", ".csv, .tsv"]):
         file_format("x.sav", ("csv", "tsv"))
     assert file_format("a.b.CSV.gz", ("csv",)) == "csv"

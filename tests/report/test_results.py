@@ -15,6 +15,7 @@ from sdulearn.cli.main import main
 from sdulearn.findings import NamesUncertain, NoBetterThanGuessing, RepeatedQuestions, TiedQuestions
 from sdulearn.io.typed import plain, read
 from sdulearn.metrics import AnswerCounts, ClassAgreement, Share
+from sdulearn.metrics.accuracy import ENOUGH_RANDOM
 from sdulearn.report.page import whole_page
 from sdulearn.report.records import MAX_DEPENDENCE_ROWS, AnnotatorReport, ColumnDependence, ColumnImportance, FitReport
 from sdulearn.report.results import Chart, findings_of_model, lines
@@ -176,7 +177,8 @@ def test_the_headline_is_the_accuracy_or_the_agreement_and_says_where_neither_is
     for change, unknown in (
         ({}, False),
         ({"basis": "random questions"}, False),
-        ({"basis": "random questions", "n_answers": 9}, True),
+        ({"basis": "random questions", "n_answers": ENOUGH_RANDOM - 1}, True),
+        ({"basis": "random questions", "n_answers": ENOUGH_RANDOM}, False),
         ({"n_answers": 0}, True),
     ):
         found = finding(table_model, "headline", accuracy=replace(accuracy, **change))

@@ -14,7 +14,7 @@ from sdulearn.answers import read_answers
 from sdulearn.errors import InputError
 from sdulearn.tables import excel
 from sdulearn.tables.source import open_table, read_whole
-from tests.reference import read_features
+from tests.reference import read_features, refuses
 
 FRAME = pd.DataFrame({"id": ["a", "b", "c", "d"], "x": [0.5, -1, 2.25, 3], "colour": ["red", "blue", "red", "red"]})
 SHEET = "xl/worksheets/sheet1.xml"
@@ -94,9 +94,9 @@ def test_ids_that_are_dates_or_large_are_alike_in_table_and_answers(tmp_path):
 def test_formulas_that_were_never_computed_are_refused(rewritten, tmp_path):
     """One with an empty text as its value is a gap, as a formatted cell without a value is."""
     path = saved(tmp_path / "t.xlsx", [["id", "x", "y"], ["a", 1, "=B2+1"], ["b", 2, "=B3+1"]])
-    with pytest.raises(InputError, match=r"2 formulas .* cell C2.* save it"):
+    with refuses(shows=["2", "C2"]):
         open_table(path)
-    with pytest.raises(InputError, match=r"1 formulas .* cell C2"):
+    with refuses(shows=["1", "C2"]):
         read_answers(saved(tmp_path / "a.xlsx", [["id_a", "id_b", "label"], ["a", "b", '=IF(1,"same","")']]))
     cells = b'<c r="C2"><f>B2+1</f><v>3</v></c>', b'<c r="C3" t="str"><f>IF(B3,"")</f><v></v></c><c r="D3" s="1"/>'
     rows = [b'<c t="str"><v>id</v></c><c t="str"><v>x</v></c><c t="str"><v>y</v></c>']
@@ -109,7 +109,7 @@ def test_cells_outside_the_named_columns_are_not_lost(tmp_path):
     """A table may begin anywhere; a value behind the last name is refused, as it is in other files."""
     path = saved(tmp_path / "t.xlsx", [[], [None, "id", "x"], [None, "a", 1], [None, "b", 2], [None, None, None]])
     assert read_whole(path).to_pydict() == {"id": ["a", "b"], "x": [1, 2]}
-    with pytest.raises(InputError, match="columns without a name hold values"):
+    with refuses("drop", shows=["'Unnamed:"]):
         read_features(saved(path, [["id", "x"], ["a", 1], ["b", 2, None, 7]]))
 
 
@@ -157,7 +157,7 @@ def test_texts_that_many_cells_share_are_counted_in_each(rewritten, monkeypatch)
     )
     assert open_table(path).n_rows == 999
     monkeypatch.setattr(excel, "_MAX_BYTES", 20_000_000)
-    with pytest.raises(InputError, match="save the sheet as CSV"):
+    with refuses(shows=["CSV"]):
         open_table(path)
 
 

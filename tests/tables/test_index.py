@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from sdulearn import fit_table
-from sdulearn.errors import InputError
 from sdulearn.tables.source import open_table
 from sdulearn.workflow import predict_table
+from tests.reference import refuses
 
 pytestmark = pytest.mark.usefixtures("no_importances")
 NOISE = ["a", "b", "c", "d"]
@@ -83,12 +83,12 @@ def test_numbers_that_may_be_labels_of_an_index_or_row_numbers_are_refused(noise
     table = stored(source, tmp_path, kind)
     ends = np.random.default_rng(1).permutation(300).reshape(-1, 2)
     answers = pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": y[ends].prod(axis=1)})
-    with pytest.raises(InputError, match="`id_column=''` for row numbers, or name the index"):
+    with refuses("id_column=''", shows=["index"]):
         fit_table(table, answers, model="linear")
     assert fit_table(table, answers, id_column="", model="linear").columns.id_column is None
     texts = source.set_axis([f"p{k}" for k in range(300)])
     named = answers.assign(**{end: [f"p{k}" for k in answers[end]] for end in ("id_a", "id_b")})
-    with pytest.raises(InputError, match="name the index"):
+    with refuses(shows=["index"]):
         fit_table(stored(texts, tmp_path, kind), named, model="linear")
     # Where labels are row numbers there is nothing to ask.
     plain = stored(source.set_axis(np.arange(300)), tmp_path, kind)

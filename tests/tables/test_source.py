@@ -20,7 +20,7 @@ from sdulearn.tables import source as tables
 from sdulearn.tables.scan import read_ids, without_blanks
 from sdulearn.tables.source import open_table, read_whole
 from sdulearn.workflow.data import draw_rows
-from tests.reference import read_features
+from tests.reference import read_features, refuses
 
 FRAME = pd.DataFrame(
     {
@@ -117,7 +117,7 @@ def test_delimiters_and_headers_are_recognised(tmp_path, text, names, above, end
     data = text.encode()
     path.write_bytes(gzip.compress(data) if ending.endswith("gz") else data)
     if names is None:
-        with pytest.raises(InputError, match="skip_rows"):
+        with refuses("skip_rows"):
             read_features(path)
         return
     assert read_features(path)[0].feature_names == names
@@ -130,12 +130,12 @@ def test_lines_are_named_as_editors_count_them(tmp_path):
     text = 'Title\n\nid,x\na,"1\n"\n\nb,2\n' + "".join(f"c{k},{k}\n" for k in range(30)) + "d,what\n"
     (tmp_path / "t.csv").write_text(text)
     line = text[: text.index("d,what")].count("\n") + 1
-    with pytest.raises(InputError, match=rf"\(1, the first 'what' in line {line}\)"):
+    with refuses(shows=["'what'", f"line {line})"]):
         read_features(tmp_path / "t.csv")
     frame = pd.read_csv(io.StringIO(text), skiprows=2)
     with pd.ExcelWriter(tmp_path / "t.xlsx") as writer:
         frame.to_excel(writer, index=False, startrow=3)
-    with pytest.raises(InputError, match=rf"'what' in row {4 + len(frame)}\)"):
+    with refuses(shows=["'what'", f"row {4 + len(frame)})"]):
         read_features(tmp_path / "t.xlsx")
 
 
@@ -155,11 +155,11 @@ def test_sheets_and_titles_of_a_workbook(tmp_path):
         assert (columns.feature_names, ids) == (["x", "y"], ["a", "b"])
         np.testing.assert_array_equal(X, [[1, 1], [2, 1]])
     assert "Survey 2021" in open_table(tmp_path / "t.xlsx", "Data", 1).types
-    with pytest.raises(InputError, match=r"no sheet 'x'. Its sheets: 'Read me', 'Data'"):
+    with refuses(shows=["'x'", "'Read me', 'Data'"]):
         open_table(tmp_path / "t.xlsx", "x")
-    with pytest.raises(InputError, match="`sheet` is for workbooks"):
+    with refuses("sheet"):
         open_table(stored(FRAME, tmp_path, "csv"), "x")
-    with pytest.raises(InputError, match="`skip_rows` are for files"):
+    with refuses("skip_rows"):
         open_table(FRAME, skip_rows=1)
 
 
@@ -177,12 +177,10 @@ def test_missing_values(tmp_path, name):
     frame = FRAME.assign(age=[1, None, 3, 4], colour=["red", None, "red", "green"])
     path = stored(frame, tmp_path, name)
     line = {"csv": "line 3", "jsonl": "line 2", "parquet": "row 2", "xlsx": "row 3"}[name]
-    with pytest.raises(ValueError, match=rf"'age' \(1, the first in {line}\), 'colour' \(1, .*`missing='mean'`"):
+    with refuses("missing='mean'", shows=["'age'", line, "'colour'"]):
         read_features(path, missing="error")
     whole, _, _ = read_features(stored(FRAME, tmp_path, "tsv"), missing="error")
-    with pytest.raises(
-        ValueError, match=r"missing values.*'age' \(1, the first in row 2\), 'colour'.*`missing='error'`"
-    ):
+    with refuses("missing='error'", shows=["'age'", "row 2", "'colour'"]):
         in_batches(path, whole)
 
 
@@ -242,7 +240,7 @@ def test_files_of_a_folder(folder):
     hidden = folder.rename(folder.parent / "_hidden folder")
     assert read_whole(hidden).to_pydict() == TABLE.to_pydict()
     (folder.parent / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"holds no \.parquet files"):
+    with refuses(error=ValueError, shows=[".parquet"]):
         open_table(folder.parent / "empty")
 
 
@@ -272,20 +270,20 @@ def test_a_folder_of_unlike_files_is_one_table(tmp_path):
 def test_files_must_fit_together(folder):
     odd = folder / "z.parquet"
     pq.write_table(TABLE.select(["n", "c"]), odd)
-    with pytest.raises(ValueError, match=r"z\.parquet does not have the same columns.*'code' is only in one"):
+    with refuses(error=ValueError, shows=["z.parquet", "'code'"]):
         open_table(folder)
     pq.write_table(TABLE.set_column(0, "n", TABLE["c"]), odd)
-    with pytest.raises(ValueError, match=r"z\.parquet: column 'n' is string, but double in the files before it"):
+    with refuses(error=ValueError, shows=["z.parquet", "'n'", "string", "double"]):
         open_table(folder)
     # A column without values will do, wherever it comes.
     for name in ("z.parquet", "a.parquet"):
         pq.write_table(TABLE.set_column(0, "n", pa.nulls(100)), folder / name)
     assert open_table(folder).types["n"] == pa.float64()
     (folder / "z.parquet").write_text("no Parquet at all")
-    with pytest.raises(ValueError, match=r"z\.parquet cannot be read"):
+    with refuses(error=ValueError, shows=["z.parquet"]):
         open_table(folder)
     pq.write_table(pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]), folder / "z.parquet")
-    with pytest.raises(ValueError, match="two columns named 'a'"):
+    with refuses(error=ValueError, shows=["'a'"]):
         open_table(folder / "z.parquet")
 
 
@@ -332,7 +330,7 @@ def test_far_cells_are_refused_where_they_have_a_value(tmp_path):
     np.testing.assert_array_equal(read_features(workbook)[1], X)
     sheet.active["XFD1048576"] = 1
     sheet.save(workbook)
-    with pytest.raises(InputError, match=r"the 26 cells .* are spread over 1,048,576 rows and 16,384 columns"):
+    with refuses(shows=["26", "1,048,576", "16,384"]):
         open_table(workbook)
 
 
@@ -342,5 +340,5 @@ def test_answers_from_a_pipe(tmp_path):
     writer.start()
     assert read_answers(tmp_path / "p.csv").ids.tolist() == [["a", "b"]]
     writer.join()
-    with pytest.raises(InputError, match="a table is read more than once"):
+    with refuses(shows=["pipe"]):
         read_features(tmp_path / "p.csv")

@@ -15,6 +15,7 @@ from sdulearn.errors import MissingExtraError, ModelFileError, UnseenCategoryWar
 from sdulearn.io import container
 from sdulearn.workflow import predict_table
 from sdulearn.workflow.data import draw_rows
+from tests.reference import refuses
 
 
 @pytest.fixture
@@ -117,5 +118,5 @@ def test_ask_learns_an_encoder_and_fit_follows_the_log(digits, tmp_path):
 def test_without_torch_the_error_says_what_to_install(digits, monkeypatch):
     table, _, answers = digits
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"sdulearn\[torch\]"):
+    with refuses(error=MissingExtraError, shows=["sdulearn[torch]"]):
         fit_table(table, answers, embedding="contrastive")

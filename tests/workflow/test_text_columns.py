@@ -6,10 +6,10 @@ import pytest
 
 from sdulearn import fit_table, load_model
 from sdulearn.cli.main import main
-from sdulearn.errors import InputError, ModelFileError, UnseenCategoryWarning
+from sdulearn.errors import ModelFileError, UnseenCategoryWarning
 from sdulearn.io import container
 from sdulearn.tables.features import TextFeatures
-from tests.reference import read_features
+from tests.reference import read_features, refuses
 
 pytestmark = pytest.mark.usefixtures("no_importances")
 
@@ -61,7 +61,7 @@ def test_gaps_unknown_words_and_nothing_at_all():
     assert not X[:4].any()
     assert X[4].any()
     assert found.transform([])[0].shape == (0, found.width)
-    with pytest.raises(InputError, match=r"t holds no words.*`drop`"):
+    with refuses("drop"):
         TextFeatures.fit("t", ["", None])
 
 
@@ -96,7 +96,7 @@ def test_long_texts_are_recognised(told):
         other = fit_table(source, answers, model="linear")
         np.testing.assert_allclose(other.decision_function(table), model.decision_function(table), atol=1e-8)
     one_word = table.assign(notes=[f"w{k}" for k in range(400)])
-    with pytest.raises(InputError, match=r"more than 50 different texts in 'notes'.*`text`"):
+    with refuses("text", shows=["50", "'notes'"]):
         fit_table(one_word, answers)
     assert read_features(folder / "t.csv", text=["notes"])[1].shape == (400, model.columns.width)
 

@@ -15,6 +15,7 @@ from sdulearn.answer_files.rows import Sheet, by_plain_name, pair_columns
 from sdulearn.answer_files.words import PLAIN_WORDS, SPELLINGS, as_parameter, is_answer, label_text
 from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.files import as_text, check_repeated
+from sdulearn.tables.ids import ENOUGH
 
 # For each column of a table that may hold the ids, which of some texts it has.
 FindIds: TypeAlias = Callable[[Collection[str]], Sequence[Collection[str]]]
@@ -23,8 +24,6 @@ ROLES = ("id_a", "id_b", "label", "weight", "annotator", "time", "seconds", "con
 # Of forced choices and of groups, in place of the two ends and the label.
 CHOICE_ROLES = ("x", "first", "second", "chosen")
 GROUP_ROLES = ("items", "groups")
-# Share of the cells of a column that must be ids, or answers.
-_ENOUGH = 0.5
 # The row that two others are compared with.
 _ANCHORS = {"x", "anchor", "probe", "query"}
 _PICKS = ("chosen", "choice", "pick", "picked", "answer", "response")
@@ -114,7 +113,7 @@ def _columns_of_ids(sheet: Sheet, find_ids: FindIds) -> list[str]:
     most = 0.0
     for known in find_ids({text for texts in cells.values() for text in texts}):
         share = {name: sum(text in known for text in texts) / len(texts) for name, texts in cells.items()}
-        ends = [name for name in cells if share[name] >= _ENOUGH]
+        ends = [name for name in cells if share[name] >= ENOUGH]
         if len(ends) > 1 and (total := sum(sorted(share[name] for name in ends)[-2:])) > most:
             best, most = ends, total
     return best
@@ -134,7 +133,7 @@ def _answer_column(sheet: Sheet, roles: Mapping[str, str]) -> str | None:
 
     def columns_of(known: Callable[[str], bool]) -> list[str]:
         times = {name: sum(map(known, texts)) for name, texts in labels.items()}
-        enough = [name for name in times if times[name] >= _ENOUGH * len(labels[name])]
+        enough = [name for name in times if times[name] >= ENOUGH * len(labels[name])]
         return sorted(enough, key=lambda name: -times[name])
 
     usual = roles.get("label")
@@ -155,7 +154,7 @@ def _group_columns(sheet: Sheet, given: Mapping[str, str]) -> dict[str, str]:
         return roles if len(roles) == 2 else {}
     cells = {name: texts for name in sheet.header if len(texts := cells_of(sheet, name)) == len(sheet.records) > 0}
     sets = {name: [frozenset(re.split(r"[;|]", text)) for text in texts] for name, texts in cells.items()}
-    several = [name for name in sets if sum(len(ids) > 1 for ids in sets[name]) > _ENOUGH * len(sets[name])]
+    several = [name for name in sets if sum(len(ids) > 1 for ids in sets[name]) > ENOUGH * len(sets[name])]
     for items in several:
         for groups in several:
             grouped = any("|" in text for text in cells[groups]) and not any("|" in text for text in cells[items])

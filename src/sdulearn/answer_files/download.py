@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from sdulearn.answer_files.log import LogContents, log_number, pairs_of, read_rank, with_log
+from sdulearn.answer_files.log import WORDS, LogContents, log_number, pairs_of, read_rank, with_log
 from sdulearn.answers.records import Answer, Answers, Form, Given, Question, check_question, read_reply
-from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
+from sdulearn.answers.y import SIMILAR, UNSURE
 from sdulearn.errors import InputError
 from sdulearn.io.files import as_cell, from_cell
 from sdulearn.io.typed import plain, read
@@ -31,7 +31,6 @@ COLUMNS = ("question", "form", "items", "why", "rank", *_NUMBERS, "session", "se
 # A file with these columns is a download, even if others were deleted.
 NEEDED = {*_PAIR[:3], "question", "why", "rank", "session"}
 NEARER: Form = "nearer"
-_WORDS = {SIMILAR: "same", DISSIMILAR: "different", UNSURE: "unsure"}
 
 
 def as_csv(contents: LogContents) -> str:
@@ -44,7 +43,7 @@ def as_csv(contents: LogContents) -> str:
     names = (*_PAIR, *COLUMNS, "comment")
     table.writerow(names)
     pairs = pairs_of(given)
-    words = [_WORDS[code] for code in pairs.codes.tolist()]
+    words = [WORDS[code] for code in pairs.codes.tolist()]
     lines = [(k, *ends, word) for k, ends, word in zip(pairs.answers.tolist(), pairs.ends.tolist(), words, strict=True)]
     for k, answer in enumerate(given):
         if answer.groups is None:

@@ -41,6 +41,8 @@ from sdulearn.reading import Reading
 from sdulearn.types import Codes, Indices
 
 EVENTS = ("session", "answer", "undo", "change", "label")
+# Of a pair, by its code.
+WORDS = {SIMILAR: "same", DISSIMILAR: "different", UNSURE: "unsure"}
 # Every line of ours begins like this; within a text of a line its quotes would be escaped.
 _BEGIN = b'{"event"'
 _SESSION = b'{"event": "session"'
@@ -411,7 +413,7 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         columns["annotator"] = "annotator"
     pairs = pairs_of(given)
     of = pairs.answers
-    words = Counter(_word(answer) for answer in sorted(given, key=lambda answer: -(answer.sign**2)))
+    counts = Counter(pairs.codes.tolist())
     answers = Answers(
         name=name,
         ids=pairs.ends,
@@ -420,7 +422,7 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         annotators=np.array([answer.annotator for answer in given], dtype=object)[of],
         lines=np.array([answer.given.line for answer in given], dtype=np.int64)[of],
         columns=columns,
-        words={word: (_CODES[word], count) for word, count in words.items() if word in _CODES},
+        words={word: (code, counts[code]) for code, word in WORDS.items() if code in counts},
         bad_rows=tuple(contents.bad_rows),
         times=np.array([answer.given.time for answer in given], dtype=object)[of],
         format="answer_log",
@@ -428,16 +430,6 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         seconds=np.array([answer.given.seconds for answer in given], dtype=np.float64)[of],
     )
     return with_log(answers, contents, of)
-
-
-_CODES = {"same": SIMILAR, "different": DISSIMILAR, "unsure": UNSURE}
-
-
-def _word(answer: Answer[str]) -> str:
-    """Say an answer in one word: "same" if some rows belong together."""
-    if answer.is_unsure:
-        return "unsure"
-    return {SIMILAR: "same", DISSIMILAR: "different", UNSURE: "nearer"}[answer.sign]
 
 
 def with_log(answers: Answers, contents: LogContents, of: Indices) -> Answers:

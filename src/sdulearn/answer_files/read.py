@@ -119,7 +119,7 @@ def read_answers(
     if isinstance(table_ids, Collection):
         table_ids = partial(_known_ids, frozenset(table_ids))
     sheet = sheet if of_page or columns.keys() & {*CHOICE_ROLES, *GROUP_ROLES} else recognise(sheet, columns)
-    return _read_answers(sheet, columns, as_words(words), None if of_page else table_ids)
+    return _read_answers(sheet, columns, words, None if of_page else table_ids)
 
 
 def _known_ids(ids: Collection[str], texts: Collection[str]) -> list[set[str]]:

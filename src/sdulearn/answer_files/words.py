@@ -186,7 +186,9 @@ def person_thresholds(
     low, high = scale or (min(steps, default=0), max(steps, default=0))
     on_scale = {str(step): step for step in steps if low <= step <= high}
     if len(on_scale) < 2 or not any(people):
-        raise InputError(f"{path}: thresholds per person need a scale of whole numbers, and a column `annotator`.")
+        raise InputError(
+            f"{path}: thresholds per person need a scale of whole numbers, and a column that says who answered."
+        )
     own: dict[str, list[int]] = defaultdict(list)
     for text, person in zip(labels, people, strict=True):
         if text in on_scale:

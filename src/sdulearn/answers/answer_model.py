@@ -232,6 +232,20 @@ class AnswerModel:
 
         Certainties tell which answers are wrong more often; how often they are wrong in all is known no better than
         without them.
+
+        Parameters
+        ----------
+        rates : mapping
+            The rate of each annotator: a person who states a certainty.
+        graph : AnswerGraph
+            The answers.
+        whole : Rate
+            How often answers are wrong, estimated without the certainties.
+
+        Returns
+        -------
+        AnswerModel
+            With an interval for each rate: their means reach from the lower to the upper end of that of ``whole``.
         """
         given = cls.given(rates, graph)
         mean = given.error_rate.value

@@ -27,9 +27,8 @@ Role: TypeAlias = Literal["typed", "string", "cell", "category", "text", "image"
 
 # Most different values that are counted one by one; nobody wants so many categories.
 MANY_TEXTS = 10_000
-# Numbers are counted one by one only where the first rows hold few different ones.
+# Numbers are counted one by one only where at most half of those in the first rows are different.
 _FIRST = 2_000
-_FEW = 1_000
 # Share of numbers from which on a column of texts holds numbers with mistakes among them.
 _NEARLY_ALL = 0.9
 # Gaps, in number and as a share, from which on they have a feature of their own.
@@ -149,7 +148,7 @@ def _count_numbers(values: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: 
     finite = bool(np.isfinite(floats).all())
     present = floats if finite else floats[~np.isnan(floats)]
     n_fractions = int(np.sum(present != np.rint(present)))
-    are_few = kind != "date" and len(cells[:_FIRST].unique()) <= _FEW
+    are_few = kind != "date" and 2 * len(cells[:_FIRST].unique()) <= _FIRST
     # Fractions are counted only in a column of texts, which may hold categories.
     counted = are_few and (kind_of(cells.type) == "category" or not n_fractions)
     return ColumnCounts(

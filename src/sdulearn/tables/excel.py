@@ -22,9 +22,8 @@ from sdulearn.types import ArrowColumn, ArrowTable
 _MAX_BYTES = 500_000_000
 _LARGE_BYTES = 20_000_000
 _MAX_RATIO = 100
-# Rows and columns that Excel has, and cells that are read at most.
+# Rows that Excel has, and cells that are read at most.
 _MAX_ROWS = 1_048_576
-_MAX_COLUMNS = 16_384
 _MAX_CELLS = 20_000_000
 # The rectangle around all cells is kept; a large one must be filled to this share.
 _LARGE = 5_000_000
@@ -121,7 +120,7 @@ def _read_cells(path: Location, sheet: Any) -> Cells:
     rows: Cells = {}
     n_cells = n_filled = n_characters = 0
     for number, cells in enumerate(sheet.iter_rows()):
-        if number >= _MAX_ROWS or len(cells) > _MAX_COLUMNS or n_cells > _MAX_CELLS or n_characters > _MAX_BYTES:
+        if number >= _MAX_ROWS or n_cells > _MAX_CELLS or n_characters > _MAX_BYTES:
             sizes = f"{number:,} rows, {n_cells:,} cells and {n_characters:,} characters"
             raise _too_large(path, f"has a sheet of more than {sizes}")
         if cells:

@@ -31,7 +31,7 @@ WIDTH = 150
 # Most terms of each kind.
 _TERMS = 10_000
 # Characters of a text that are used, and texts that are transformed at a time.
-_LONGEST = 20_000
+LONGEST_TEXT = 20_000
 _AT_ONCE = 2_000
 # Number of texts from which on a term must be in two of them.
 _MANY = 100
@@ -136,7 +136,7 @@ def _terms(settings: Mapping[str, Any], texts: Sequence[str]) -> tuple[tuple[str
 
 
 def _cut(texts: Sequence[str | None]) -> list[str]:
-    return [(text or "")[:_LONGEST] for text in texts]
+    return [(text or "")[:LONGEST_TEXT] for text in texts]
 
 
 @dataclass(frozen=True, eq=False)

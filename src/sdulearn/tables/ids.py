@@ -16,8 +16,8 @@ from sdulearn.io.files import as_text
 from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Codes
 
 ID_COLUMNS = ("id", "ID", "Id", "unique_id")
-# A column may hold the ids only if it has this share of them.
-_ENOUGH = 0.5
+# A column may hold the ids only if it has this share of them; one of a file of answers, if so many cells are ids.
+ENOUGH = 0.5
 _ID_WORDS = re.compile(
     r"(?i)(^|[_\W])(id|ids|uid|uuid|guid|key|nr|no|num|number|name|code)$|(nr|nummer|kennung|schl(ü|ue)ssel)$|(?-i:[a-z]I[dD])$"
 )
@@ -93,7 +93,7 @@ def choose_id_column(
     mask = np.array([name in asked for name in ids], dtype=bool)
     times = {name: one.times[mask] for name, one in hits.items()}
     n_held = {name: int(np.count_nonzero(one)) for name, one in times.items()}
-    enough = [name for name in n_held if n_held[name] >= _ENOUGH * len(asked)]
+    enough = [name for name in n_held if n_held[name] >= ENOUGH * len(asked)]
     if usual := [name for name in ID_COLUMNS if name in enough]:
         return usual[0]
     unique = [name for name in enough if times[name].max(initial=0) <= 1]
@@ -151,7 +151,7 @@ _ALIKE: dict[str, Callable[[str], str]] = {
 }
 
 
-def spelled_alike(asked: Collection[str], ids: Collection[str], share: float = _ENOUGH) -> bool:
+def spelled_alike(asked: Collection[str], ids: Collection[str], share: float = ENOUGH) -> bool:
     """Whether a column has this share of the ids in another spelling, each on one row."""
     times = {plain: Counter(map(plain, ids)) for plain in _ALIKE.values()}
     n_found = (sum(times[plain][plain(name)] == 1 for name in asked) for plain in times)

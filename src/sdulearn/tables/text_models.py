@@ -22,10 +22,10 @@ import numpy as np
 
 from sdulearn.errors import InputError, quoted, reason, require
 from sdulearn.progress import long_work, steps
+from sdulearn.tables.features import LONGEST_TEXT
 from sdulearn.types import Array
 
-# Characters of a text that are used, and texts that are encoded at a time.
-_LONGEST = 20_000
+# Texts that are encoded at a time.
 _AT_ONCE = 256
 # Texts that decide the scale of the features.
 _FITTED = 2_000
@@ -76,7 +76,7 @@ class EmbeddedTexts:
     def transform(self, texts: Sequence[str | None]) -> tuple[Array, int]:
         """Return vectors of texts, and 0: no text is unknown; a gap is an empty text."""
         _check(self.model, self.may_download, self.texts, self.checksum)
-        return encoded(self.model, self.may_download, [_cut(text, _LONGEST) for text in texts]), 0
+        return encoded(self.model, self.may_download, [_cut(text, LONGEST_TEXT) for text in texts]), 0
 
     def named_again(self, model: str | None) -> EmbeddedTexts:
         """Return the transformer with the model that the user names now, which may be in another folder."""
