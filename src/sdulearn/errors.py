@@ -137,7 +137,8 @@ def ignored_warnings(*categories: type[Warning]) -> Iterator[None]:
 def caught_warnings() -> Iterator[list[tuple[str, type[Warning]]]]:
     """Yield the list to which warnings of the library in this thread are added, and in the end those of others."""
     before = _heard.caught
-    _heard.caught = caught = []
+    caught: list[tuple[str, type[Warning]]] = []
+    _heard.caught = caught
     try:
         with warnings.catch_warnings(record=True) as others:
             warnings.simplefilter("always")

@@ -136,8 +136,7 @@ def things_of_table(
         known = listed(map(shortened, names))
         raise InputError(f"The table has no column {quoted(unknown[0])} to show. Its columns: {known}.")
     if not any(wanted):
-        shown = [name for name in names if name not in (id_column, *hidden)]
-        return replace(things, columns=tuple(shown))
+        return replace(things, columns=tuple(name for name in names if name not in (id_column, *hidden)))
     return things
 
 
