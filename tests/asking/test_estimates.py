@@ -56,6 +56,17 @@ def test_the_sample_is_a_beginning_of_the_random_order():
     assert found.low < found.value < found.high
 
 
+def test_the_interval_allows_for_models_of_folds_that_differ(monkeypatch):
+    """Models of few answers differ more between folds than the count of right points says."""
+    X, y = overlapping(80, 2)
+    asker = ask(X, oracle(y), 30, random_share=0.4, random_state=0)
+    wide = asker.accuracy()
+    monkeypatch.setattr("sdulearn.asking.estimates.fold_spread", lambda *_: 1.0)
+    narrow = asker.accuracy()
+    assert (wide.value, wide.agreement) == (narrow.value, narrow.agreement)
+    assert wide.low < narrow.low < narrow.high <= wide.high
+
+
 def test_wrong_answers_do_not_lower_the_accuracy_of_the_model():
     """The model agrees with fewer answers than it is right about."""
     X, y = overlapping(200, 1)

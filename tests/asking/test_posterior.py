@@ -1,9 +1,12 @@
 """Probabilities of the classes of all points, those that were asked about among them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, make_classification
 
+from sdulearn import fit_table
+from sdulearn.answer_files.store import AnswerStore
 from sdulearn.asking import Asker, ask
 from tests.made import made
 
@@ -54,6 +57,26 @@ def test_probabilities_of_match_questions_are_true(matcher, wrong):
     state = asker._now
     names = np.array([np.bincount(y[members]).argmax() for members in state.classes.members.values()])
     assert right > np.mean(names[state.known_class] == y[state.known])
+
+
+@pytest.mark.usefixtures("no_importances")
+def test_a_fit_does_not_trust_single_answers_more_than_features(matcher, tmp_path):
+    """One judge of match questions who errs: probabilities of asked rows are true, and no worse than predictions."""
+    digits = load_digits()
+    X, y = digits.data[digits.target < 5], digits.target[digits.target < 5]
+    ids = [f"r{k}" for k in range(len(y))]
+    table = pd.DataFrame(X).add_prefix("x").assign(id=ids)
+    with AnswerStore(tmp_path / "log.jsonl") as log:
+        ask(X, matcher(y, 0.15), 150, n_classes=5, store=log, ids=ids, random_state=1)
+    model = fit_table(table, tmp_path / "log.jsonl", classes=5, model="linear")
+    asked = model.answered
+    rows = [ids.index(name) for name in asked["id"]]
+    predicted = model.predict(table)
+    name_of = {k: pd.Series(predicted[y == k]).mode()[0] for k in range(5)}
+    truth = np.array([name_of[k] for k in y[rows]])
+    right = np.mean(np.array(asked["class"]) == truth)
+    assert right > np.mean(predicted[rows] == truth) - 0.06
+    assert abs(asked["probabilities"].max(axis=1).mean() - right) < 0.08
 
 
 @pytest.mark.parametrize("design", ["linked", "match", "random"])

@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris, make_classification
 
 from sdulearn.asking import Asker, Question, ask
 from sdulearn.asking.points import Points
-from sdulearn.asking.state import State, first_settings
+from sdulearn.asking.state import MOST_WRONG, UNSEEN, State, first_settings
 from tests.made import made
 
 
@@ -158,3 +158,20 @@ def test_a_class_that_a_fold_does_not_know_is_never_predicted(three):
         log_p = three._log_probabilities(three.points.coordinates(np.array(last)), three.fit(unknown))
         assert np.isin(log_p.argmax(axis=1), known).all()
         assert np.exp(log_p[:, known]).sum(axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("n_repeats", [0, 3, 10, 40])
+def test_repeats_that_agree_bound_the_rate_of_wrong_answers(n_repeats):
+    """At the rate e, n repeats all agree with probability (1 - 2 e (1 - e))^n: 2.5% at the end of an interval."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    pairs = [(k, (0,), k % 2 == 0) for k in range(1, 50)]
+    answers = [made(*pair) for pair in [*pairs, *pairs[:n_repeats]]]
+    state = Asker(X, answers=answers, random_state=0)._now
+    once = np.flatnonzero(np.isin(state.known, range(n_repeats + 1, 50)))
+    rate = 1 - state.at_most_wrong()[once].max(axis=1)
+    assert rate == pytest.approx(rate[0])
+    # Few repeats leave more room than people ever need.
+    if n_repeats < 7:
+        assert rate[0] == pytest.approx(MOST_WRONG)
+    else:
+        assert (1 - 2 * rate[0] * (1 - rate[0])) ** n_repeats == pytest.approx(UNSEEN)

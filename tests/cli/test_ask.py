@@ -278,6 +278,12 @@ def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypat
     likeliest = [one["probability"] for one in result["asked"]]
     assert likeliest == sorted(likeliest)
     assert np.mean(asked["label"].to_numpy() == labels[asked["id"]].to_numpy()) > 0.9
+    # The share of all rows is between that of the rows in answers and the accuracy on the others.
+    these, accuracy = result["these"], result["accuracy"]["value"]
+    assert these["asked"] == pytest.approx(np.mean(likeliest), abs=1e-3)
+    assert these["n_asked"] == len(asked)
+    rest = these["n_rows"] - these["n_asked"]
+    assert these["share"] * 240 == pytest.approx(these["n_asked"] * these["asked"] + rest * accuracy)
     monkeypatch.chdir(tmp_path)
     capsys.readouterr()
     for name in ("predict", "fit"):

@@ -3,6 +3,8 @@ import json
 import numpy as np
 import pytest
 
+from sdulearn.answers.records import flip_rate
+
 
 @pytest.fixture
 def files(tmp_path):
@@ -70,3 +72,24 @@ def test_many_classes_by_match_questions_of_a_log(tmp_path, call, capsys):
     assert audit["accuracy"]["low"] < np.mean(predicted == classes) < audit["accuracy"]["high"] < 0.97
     assert audit["difference"]["value"] == 0
     assert audit["difference"]["low"] < 0 < audit["difference"]["high"]
+
+
+def test_flips_for_privacy_are_allowed_for(tmp_path, call, capsys):
+    """The rate of the flips is in the log; without it a good classifier would look poor."""
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 2, 500)
+    rows = [f"r{k},{rng.normal():.3f},{['no', 'yes'][c]}" for k, c in enumerate(classes)]
+    table, log, predicted = tmp_path / "table.csv", tmp_path / "log.jsonl", tmp_path / "predicted.csv"
+    table.write_text("\n".join(["id,a,kind", *rows]))
+    options = ("--oracle", "kind", "--questions", 200, "--seed", 0, "--private", 1)
+    assert call("ask", table, "-o", log, *options) == 0
+    right = np.where(rng.random(500) < 0.95, classes, 1 - classes)
+    predicted.write_text("\n".join(["id,label", *(f"r{k},{c}" for k, c in enumerate(right))]))
+    accuracies = []
+    for more in ((), ("--error-rate", flip_rate(1.0)), ("--error-rate", 0)):
+        capsys.readouterr()
+        assert call("audit", predicted, log, "--json", *more) == 0
+        accuracies.append(json.loads(capsys.readouterr().out)["audit"]["accuracy"])
+    assert accuracies[0] == accuracies[1]
+    assert accuracies[0]["low"] < np.mean(right == classes) < accuracies[0]["high"]
+    assert accuracies[2]["high"] < np.mean(right == classes)

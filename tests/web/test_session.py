@@ -12,7 +12,7 @@ import pytest
 from sdulearn import fit_table
 from sdulearn.answer_files.log import read_log
 from sdulearn.answer_files.store import AnswerStore
-from sdulearn.asking.session import Goal, Session, continue_asker
+from sdulearn.asking.session import LEAST_TIMED, Goal, Session, continue_asker
 from sdulearn.errors import InputError, NothingToAskError
 from tests.made import store
 
@@ -287,6 +287,40 @@ def test_people_share_as_many_questions_as_are_asked_for(open_session):
     assert {one.question.why for one in alone.history()} == {"random"}
     with pytest.raises(InputError):
         open_session("private.jsonl", private=1.0, goal=Goal(overlap=0.5))
+
+
+def test_a_question_is_shared_with_a_third_person_when_every_other_has_two(open_session):
+    session = open_session(goal=Goal(overlap=0.9))
+    asked = {}
+    for name, n in (("ann", 12), ("bob", 7), ("cid", 7)):
+        asked[name] = {answer(session, "same", name).question.key for _ in range(n)}
+    assert len(asked["bob"] & asked["ann"]) == len(asked["cid"] & (asked["ann"] | asked["bob"])) == 6
+    assert not asked["ann"] & asked["bob"] & asked["cid"]
+
+
+def test_nothing_of_a_private_answer_but_its_flip_is_stored(open_session):
+    session = open_session(private=1.0)
+    token, _ = session.question("ann")
+    with pytest.raises(InputError):
+        session.answer("ann", token, "same", comment="surely")
+    with pytest.raises(InputError):
+        session.label({"r1": "cat"}, "ann")
+    session.answer("ann", token, "same", seconds=1.5)
+    (line,) = [line for line in session.store.path.read_text().splitlines() if '"answer"' in line]
+    assert json.loads(line).keys().isdisjoint({"seconds", "comment", "probability", "cost"})
+
+
+def test_how_long_a_question_takes_is_known_for_everybody_and_for_each_person(open_session):
+    session = open_session()
+    for k in range(LEAST_TIMED):
+        assert session.pace("ann") == {}
+        for name, seconds in (("ann", 2.0), ("bob", 8.0 + k)):
+            session.answer(name, session.question(name)[0], "same", seconds=seconds)
+    assert session.pace("ann")["pair"]["seconds"] == 2
+    assert session.pace("bob")["pair"]["seconds"] == 8 + LEAST_TIMED // 2
+    assert session.pace("cid") == {}
+    assert session.pace()["pair"]["n_answers"] == 2 * LEAST_TIMED
+    assert session.agreement()["pace"] == session.pace()
 
 
 def test_an_audit_asks_what_others_answered_and_each_question_once(session):

@@ -460,13 +460,15 @@ def crowd_probabilities(model: AnswerModel, graph: AnswerGraph) -> Array | None:
 def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
     """Return class probabilities by answers and log prior probabilities (n_points, n_classes).
 
-    All answers of a crowd count alone: the model behind the prior has learned from them. Other probabilities are means
-    over error rates from the estimate to the upper end of its interval: a model explains the answers that it has
-    learned from too well.
+    All answers of a crowd count alone: the model behind the prior has learned from them. Where most points are in one
+    question, that would be little more than one answer, and the prior counts, too. Other probabilities are means over
+    error rates from the estimate to the upper end of its interval: a model explains the answers that it has learned
+    from too well.
     """
     crowd = model.crowd_of(graph)
     if crowd is not None and _answers_of(graph) == crowd.known:
-        log_p = np.where(graph.degree[:, None] > 0, crowd.log_shares, log_p)
+        if _are_asked_again(graph):
+            log_p = np.where(graph.degree[:, None] > 0, crowd.log_shares, log_p)
     elif model.table is not None:
         rates = [model.by_annotator.get(a, model.error_rate) for a in np.unique(graph.annotators).tolist()]
         careless, same = np.array([(rate.careless, rate.same_when_careless) for rate in rates]).reshape(-1, 2).T
@@ -476,6 +478,12 @@ def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
         value, high = model.error_rate.value, min(model.error_rate.high, _MAX_LIKELY_RATE)
         models = [model.moved_to(value + share * max(high - value, 0.0)) for share in _SHARES_OF_INTERVAL]
     return np.mean([each.factor_graph(graph, log_p.shape[1]).propagate(log_p).posteriors for each in models], axis=0)
+
+
+def _are_asked_again(graph: AnswerGraph) -> bool:
+    """Return whether most points are in several questions; the pairs of a match question are one."""
+    shown = np.unique(np.column_stack([graph.ends.ravel(), np.repeat(graph.question, 2)]), axis=0)[:, 0]
+    return bool(np.median(np.unique(shown, return_counts=True)[1]) > 1)
 
 
 def renamed(model: AnswerModel, order: Indices) -> AnswerModel:

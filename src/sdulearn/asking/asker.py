@@ -349,35 +349,30 @@ class Asker:
             self._skipped.clear()
             return changed
 
-    def merge(self, a: int, b: int) -> list[RowAnswer]:
+    def merge(self, a: int, b: int, annotator: str | None = None) -> list[RowAnswer]:
         """Merge two classes: answers that separated them now say "same".
 
         Parameters
         ----------
         a, b : int
             A point of each of the two classes.
+        annotator : str, optional
+            Who says so.
 
         Returns
         -------
         list of Answer
             The changed answers.
         """
-        return self._give(self.merging(a, b))
-
-    def merging(self, a: int, b: int) -> list[RowAnswer]:
-        """Return the answers that :meth:`merge` changes, as they will be."""
         label = self._now.classes.label
         both = {self._class_of(a), self._class_of(b)}
-        changed = []
-        for one in self.given:
-            if merged := _merged(one, label, both):
-                changed.append(merged)
+        changed = [merged for answer in self.given if (merged := _merged(answer, label, both))]
         if not changed:
             names = f"{self.name_point(a)} and {self.name_point(b)}"
             raise InputError(f"Nothing to merge: {names} are of one class already, or examples that were given.")
-        return changed
+        return self._give(changed, annotator)
 
-    def split(self, points: int | Sequence[int]) -> list[RowAnswer]:
+    def split(self, points: int | Sequence[int], annotator: str | None = None) -> list[RowAnswer]:
         """Remove points from their class: answers that put them there now say "none".
 
         If several points are removed, the next question asks whether they are of one class.
@@ -386,16 +381,14 @@ class Asker:
         ----------
         points : int or sequence of int
             The points. The first point of a class cannot be removed: the others were compared with it.
+        annotator : str, optional
+            Who says so.
 
         Returns
         -------
         list of Answer
             The changed answers.
         """
-        return self._give(self.splitting(points))
-
-    def splitting(self, points: int | Sequence[int]) -> list[RowAnswer]:
-        """Return the answers that :meth:`split` changes, as they will be."""
         leaving = set(np.atleast_1d(np.asarray(points, dtype=np.intp)).tolist())
         changed = []
         moved: set[int] = set()
@@ -406,10 +399,10 @@ class Asker:
         if stay := leaving - moved:
             name = self.name_point(min(stay))
             raise InputError(f"No answer put {name} into its class: others were compared with it. Take these out.")
-        return changed
+        return self._give(changed, annotator)
 
-    def _give(self, changed: list[RowAnswer]) -> list[RowAnswer]:
-        return self.change_all({answer.key: answer.reply for answer in changed})
+    def _give(self, changed: list[RowAnswer], annotator: str | None) -> list[RowAnswer]:
+        return self.change_all({answer.key: answer.reply for answer in changed}, annotator or "")
 
     def _class_of(self, point: int) -> int:
         label = self._now.classes.label

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ import numpy as np
 from sdulearn.answers.records import Answer, Form, Question
 from sdulearn.asking.records import RowAnswer, RowQuestion
 from sdulearn.errors import NothingToAskError
-from sdulearn.types import Array
+from sdulearn.types import Array, Indices
 
 if TYPE_CHECKING:
     from sdulearn.asking.state import State
@@ -49,8 +50,9 @@ class Turn(NamedTuple):
 
     @property
     def busy(self) -> set[int]:
-        """Points that open questions of others are about."""
-        return {question.left for question in self.pending}
+        """Points that open questions of others are about: not their examples."""
+        asked = (zip(question.items, question.ranks, strict=True) for question in self.pending)
+        return {item for items in asked for item, rank in items if rank is not None}
 
     def ask(self, left: int, choices: Sequence[int], why: str) -> RowQuestion:
         """Make the question."""
@@ -92,9 +94,12 @@ def _by_priority(turn: Turn) -> Iterator[RowQuestion | None]:
         for kind in sorted(("repeat", "doubtful"), key=state.kinds.__getitem__):
             yield _repeat(turn) if kind == "repeat" else _again(turn, state.doubtful)
     if due(turn, ("random",), turn.random_share):
-        yield _random_point(turn)
-    yield _explore(turn) if still_exploring(state) else _uncertain(turn)
-    yield _random_point(turn)
+        yield _about_first(turn, next_random_points(turn, 1), "random")
+    if still_exploring(state):
+        yield _about_first(turn, representatives(turn, 1), "explore")
+    else:
+        yield _about_first(turn, by_margin(turn), "uncertain")
+    yield _about_first(turn, next_random_points(turn, 1), "random")
 
 
 def due(turn: Turn, kinds: Collection[str], share: float) -> bool:
@@ -109,8 +114,11 @@ def _first(turn: Turn) -> RowQuestion | None:
     points = turn.state.points
     k = int(np.argmin(points.distances.sum(axis=1)))
     first = int(points.candidates[k])
-    second = _best(turn, representation_gain(points.distances, points.distances[k]), {first})
-    return None if second is None else turn.ask(second, [first], "explore")
+    free = _free(turn, {first})
+    if not len(free):
+        return None
+    second = free[np.argmax(_representation_gain(points.distances, points.distances[k])[free])]
+    return turn.ask(points.candidates[second], [first], "explore")
 
 
 def _under_way(turn: Turn) -> RowQuestion | None:
@@ -166,13 +174,16 @@ def examples(state: State, number: int) -> list[int]:
     return [*([] if first is None else [first]), *(members[k] for k in order if members[k] != first)]
 
 
-def _random_point(turn: Turn) -> RowQuestion | None:
-    """The next point of the random order that was not asked about."""
+def _about_first(turn: Turn, points: Sequence[int], why: str) -> RowQuestion | None:
+    """A question about the first of some points, if there is any."""
+    return ask_about(turn, points[0], why) if points else None
+
+
+def next_random_points(turn: Turn, n: int) -> list[int]:
+    """Return the next points of the random order that were not asked about."""
+    order = turn.state.points.order[turn.state.n_sampled :].tolist()
     closed = turn.state.asked | turn.busy
-    for point in turn.state.points.order[turn.state.n_sampled :].tolist():
-        if point not in closed:
-            return ask_about(turn, point, "random")
-    return None
+    return list(islice((point for point in order if point not in closed), n))
 
 
 def still_exploring(state: State) -> bool:
@@ -187,36 +198,44 @@ def still_exploring(state: State) -> bool:
     return not set(state.founders).isdisjoint(latest)
 
 
-def _explore(turn: Turn) -> RowQuestion | None:
-    """The point that best represents points far from all that were asked about."""
+def representatives(turn: Turn, n: int) -> list[int]:
+    """Return points that best represent others far from all that were asked about, one after the other."""
     points = turn.state.points
-    known = points.coordinates(np.array(sorted(turn.state.asked | turn.busy)))
-    Z = points.candidate_coordinates
-    square = (Z**2).sum(axis=1)[:, None] + (known**2).sum(axis=1) - 2 * Z @ known.T
-    nearest = np.sqrt(np.maximum(square.min(axis=1), 0))
-    point = _best(turn, representation_gain(points.distances, nearest))
-    return None if point is None else ask_about(turn, point, "explore")
+    chosen: list[int] = []
+    asked = np.array(sorted(turn.state.asked | turn.busy), dtype=np.intp)
+    if len(asked):
+        known, Z = points.coordinates(asked), points.candidate_coordinates
+        square = (Z**2).sum(axis=1)[:, None] + (known**2).sum(axis=1) - 2 * Z @ known.T
+        nearest = np.sqrt(np.maximum(square.min(axis=1), 0))
+    else:
+        centre = int(np.argmin(points.distances.sum(axis=1)))
+        chosen.append(int(points.candidates[centre]))
+        nearest = points.distances[centre]
+    while len(chosen) < n and len(free := _free(turn, chosen)):
+        best = free[np.argmax(_representation_gain(points.distances, nearest)[free])]
+        chosen.append(int(points.candidates[best]))
+        nearest = np.minimum(nearest, points.distances[best])
+    return chosen
 
 
-def representation_gain(distances: Array, nearest: Array) -> Array:
+def _representation_gain(distances: Array, nearest: Array) -> Array:
     """How much the distances to the nearest known point shrink in sum, for each candidate."""
     return np.maximum(nearest[None, :].astype(distances.dtype) - distances, 0).sum(axis=1)
 
 
-def _uncertain(turn: Turn) -> RowQuestion | None:
-    """The candidate with the smallest margin between its two likeliest classes."""
+def by_margin(turn: Turn) -> list[int]:
+    """Return the free candidates, the one with the smallest margin between its two likeliest classes first."""
     if turn.state.model is None:
-        return None
-    rising = np.sort(np.exp(turn.state.of_candidates), axis=1)
-    point = _best(turn, 1 - (rising[:, -1] - rising[:, -2]))
-    return None if point is None else ask_about(turn, point, "uncertain")
+        return []
+    free = _free(turn)
+    rising = np.sort(np.exp(turn.state.of_candidates[free]), axis=1)
+    order = np.argsort(rising[:, -1] - rising[:, -2], kind="stable")
+    return turn.state.points.candidates[free[order]].tolist()
 
 
-def _best(turn: Turn, score: Array, closed: Collection[int] = ()) -> int | None:
-    """The candidate with the largest score, 0 or more, that nobody was asked about, if there is any."""
-    candidates = turn.state.points.candidates
-    free = ~np.isin(candidates, [*turn.state.asked, *turn.busy, *closed])
-    return int(candidates[np.argmax(np.where(free, score, -1.0))]) if free.any() else None
+def _free(turn: Turn, closed: Collection[int] = ()) -> Indices:
+    """Places of the candidates that nobody was asked about."""
+    return np.flatnonzero(~np.isin(turn.state.points.candidates, [*turn.state.asked, *turn.busy, *closed]))
 
 
 def _repeat(turn: Turn) -> RowQuestion | None:

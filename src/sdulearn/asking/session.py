@@ -6,9 +6,10 @@ import random
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import combinations, count
 from statistics import median
 from typing import Any, NamedTuple
@@ -81,8 +82,8 @@ class Session:
         self._estimates: dict[str, Any] = {"accuracy": None, "missing": 0, "classes": [], "review": [], "advice": None}
         self._estimated = -1  # version of the store
         self._rates: tuple[int, dict[str, Rate]] | None = None
-        self._names: tuple[int, dict[int, str]] = (-1, {})
-        self._places: tuple[int, dict[int, int]] = (-1, {})
+        # Of a version of the store.
+        self._classes = lru_cache(1)(self._class_by_row)
         # One thread prepares questions and estimates. New work replaces what waits in its slot.
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="sdulearn-ahead")
         self._slots: dict[str, Future[None]] = {}
@@ -212,14 +213,16 @@ class Session:
         """Merge the classes of two rows, by changing the answers that separated them."""
         with self._lock:
             name = self.name_of(self._row(other))
-            self._give(self.asker.merging(self._row(one), self._row(other)), annotator)
+            self.asker.merge(self._row(one), self._row(other), annotator)
+            self._close_questions()
             if name:
                 self.rename(annotator, other, name)
 
     def split(self, annotator: str, row_id: str) -> None:
         """Take a row out of its class, by changing the answers that put it there."""
         with self._lock:
-            self._give(self.asker.splitting(self._row(row_id)), annotator)
+            self.asker.split(self._row(row_id), annotator)
+            self._close_questions()
             self._unname(row_id, annotator)
 
     def rename(self, annotator: str, row_id: str, name: str) -> None:
@@ -247,11 +250,7 @@ class Session:
         for row in about if question.form == "sort" else [question.left]:
             self._unname(self.ids[row], annotator)
 
-    def _give(self, changed: Sequence[RowAnswer], annotator: str) -> None:
-        self._change({answer.key: answer.reply for answer in changed}, annotator)
-
-    def _change(self, changes: Mapping[Key, object], annotator: str) -> None:
-        self.asker.change_all(changes, annotator)
+    def _close_questions(self) -> None:
         for person in self._people.values():
             # Open questions may show classes that are gone.
             person.question = None
@@ -270,7 +269,8 @@ class Session:
             if given is None:
                 raise InputError(f"There is no answer {key[1]} to change.")
             self._refuse_others(given, annotator)
-            self._change({key: reply}, annotator)
+            self.asker.change_all({key: reply}, annotator)
+            self._close_questions()
             changed = self.store.contents.answers[key]
             if changed.verdict != given.verdict:
                 self._unname_all(changed.about([self.rows[name] for name in changed.question.items]), annotator)
@@ -415,29 +415,22 @@ class Session:
     def name_of(self, row: int) -> str:
         """Return the name of the class of a row, by the majority of its rows, or an empty text."""
         with self._lock:
-            version = self.store.version
-            if self._names[0] != version:
-                self._names = version, self._class_names()
-            return self._names[1].get(row) or self.store.contents.labels.get(self.ids[row], "")
+            _, name = self._classes(self.store.version).get(row, (None, ""))
+            return name or self.store.contents.labels.get(self.ids[row], "")
 
     def place_of(self, row: int) -> int | None:
         """Return the number of the class of a row, in the order in which the classes were found."""
         with self._lock:
-            version = self.store.version
-            if self._places[0] != version:
-                groups = enumerate(self.asker.groups())
-                self._places = version, {member: k for k, members in groups for member in members}
-            return self._places[1].get(row)
+            return self._classes(self.store.version).get(row, (None, ""))[0]
 
-    def _class_names(self) -> dict[int, str]:
-        """Return the name of the class of each row that is in one with a name."""
+    def _class_by_row(self, version: int) -> dict[int, tuple[int, str]]:
+        """Return place and name of the class of each row that is in one."""
         labels = self.store.contents.labels
-        named: dict[int, str] = {}
-        for members in self.asker.groups():
+        shown: dict[int, tuple[int, str]] = {}
+        for place, members in enumerate(self.asker.groups()):
             names = Counter(name for row in members if (name := labels.get(self.ids[row])))
-            if names:
-                named |= dict.fromkeys(members, max(names, key=names.__getitem__))
-        return named
+            shown |= dict.fromkeys(members, (place, max(names, key=names.__getitem__, default="")))
+        return shown
 
     def _accuracy(self) -> tuple[dict[str, float] | None, int]:
         """Return the accuracy, or None and how many random questions are missing."""

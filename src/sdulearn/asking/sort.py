@@ -10,12 +10,21 @@ is enough: what is not in its group is in the other class.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from sdulearn.answers.records import Question, read_reply
-from sdulearn.asking.designs import FIRST_CHECK, Turn, due, example, representation_gain, still_exploring
+from sdulearn.asking.designs import (
+    FIRST_CHECK,
+    Turn,
+    by_margin,
+    due,
+    example,
+    next_random_points,
+    representatives,
+    still_exploring,
+)
 from sdulearn.asking.records import RowAnswer, RowQuestion
 from sdulearn.asking.state import State
 from sdulearn.errors import NothingToAskError
@@ -25,6 +34,8 @@ MAX_EXAMPLES = 2
 # A point is asked about this often at most.
 _MOST_ASKED = 3
 _LEAST_ITEMS = 3
+# Points that are looked at for each new item of a question.
+_POOL = 10
 
 
 def claims_of(answer: RowAnswer) -> list[RowAnswer]:
@@ -74,30 +85,24 @@ def _by_priority(turn: Turn) -> Iterator[RowQuestion | None]:
     """What to ask, the most urgent first; None where there is no such question."""
     state = turn.state
     if not state.classes.members:
-        yield _about(turn, _representatives(turn), "explore")
+        yield _about(turn, representatives(turn, _n_new(turn)), "explore")
         return
-    open_points = [point for point in state.classes.excluded if point not in state.given_up | _busy(turn)]
+    open_points = [point for point in state.classes.excluded if point not in state.given_up | turn.busy]
     if open_points:
         # A random point counts by its first question.
-        yield _about(turn, _alike(turn, open_points, _by_margin(turn)), "uncertain")
+        yield _about(turn, _alike(turn, open_points, by_margin(turn)), "uncertain")
     yield _about(turn, _to_check(turn, [state.answers[k].left for k in state.unconfirmed]), "doubtful")
     if len(state.answers) >= FIRST_CHECK and due(turn, ("repeat", "doubtful"), turn.check_share):
         if state.kinds["repeat"] > state.kinds["doubtful"]:
             yield _about(turn, _to_check(turn, [state.answers[k].left for k in state.doubtful]), "doubtful")
         yield _about(turn, _to_check(turn, _drawn(turn)), "repeat")
     if due(turn, ("random",), turn.random_share):
-        yield _about(turn, _next_random(turn), "random")
+        yield _about(turn, next_random_points(turn, _n_new(turn)), "random")
     if still_exploring(state):
-        yield _about(turn, _representatives(turn), "explore")
+        yield _about(turn, representatives(turn, _n_new(turn)), "explore")
     else:
-        yield _about(turn, _alike(turn, _by_margin(turn)), "uncertain")
-    yield _about(turn, _next_random(turn), "random")
-
-
-def _busy(turn: Turn) -> set[int]:
-    """Items that open questions of others are about."""
-    asked = (zip(question.items, question.ranks, strict=True) for question in turn.pending)
-    return {item for items in asked for item, rank in items if rank is not None}
+        yield _about(turn, _alike(turn, by_margin(turn)), "uncertain")
+    yield _about(turn, next_random_points(turn, _n_new(turn)), "random")
 
 
 def _n_new(turn: Turn) -> int:
@@ -139,21 +144,6 @@ def _open_probabilities(state: State, points: Indices) -> Array:
     return p
 
 
-def _free(turn: Turn, closed: Collection[int] = ()) -> Indices:
-    """Places of the candidates that nobody was asked about."""
-    return np.flatnonzero(~np.isin(turn.state.points.candidates, [*turn.state.asked, *_busy(turn), *closed]))
-
-
-def _by_margin(turn: Turn) -> list[int]:
-    """The free candidates, the one with the smallest margin between its two likeliest classes first."""
-    if turn.state.model is None:
-        return []
-    free = _free(turn)
-    rising = np.sort(np.exp(turn.state.of_candidates[free]), axis=1)
-    order = np.argsort(rising[:, -1] - rising[:, -2], kind="stable")
-    return turn.state.points.candidates[free[order]].tolist()
-
-
 def _alike(turn: Turn, first: Sequence[int], more: Sequence[int] = ()) -> list[int]:
     """The first point, and others that are likely in its two likeliest classes: of the same list, then of another."""
     if not first:
@@ -172,37 +162,6 @@ def _alike(turn: Turn, first: Sequence[int], more: Sequence[int] = ()) -> list[i
     return chosen
 
 
-# Points that are looked at for each new item of a question.
-_POOL = 10
-
-
-def _representatives(turn: Turn) -> list[int]:
-    """Points that best represent others far from all that were asked about, one after the other."""
-    points = turn.state.points
-    chosen: list[int] = []
-    asked = np.array(sorted(turn.state.asked | _busy(turn)), dtype=np.intp)
-    if len(asked):
-        known, Z = points.coordinates(asked), points.candidate_coordinates
-        square = (Z**2).sum(axis=1)[:, None] + (known**2).sum(axis=1) - 2 * Z @ known.T
-        nearest = np.sqrt(np.maximum(square.min(axis=1), 0))
-    else:
-        centre = int(np.argmin(points.distances.sum(axis=1)))
-        chosen.append(int(points.candidates[centre]))
-        nearest = points.distances[centre]
-    while len(chosen) < _n_new(turn) and len(free := _free(turn, chosen)):
-        best = free[np.argmax(representation_gain(points.distances, nearest)[free])]
-        chosen.append(int(points.candidates[best]))
-        nearest = np.minimum(nearest, points.distances[best])
-    return chosen
-
-
-def _next_random(turn: Turn) -> list[int]:
-    """The next points of the random order that were not asked about."""
-    order = turn.state.points.order[turn.state.n_sampled :].tolist()
-    closed = turn.state.asked | _busy(turn)
-    return [point for point in order if point not in closed][: _n_new(turn)]
-
-
 def _drawn(turn: Turn) -> list[int]:
     """Points that were asked about once, drawn at random; of others, where possible."""
     answers = [answer for answer in turn.state.answers if answer.sign]
@@ -216,6 +175,7 @@ def _to_check(turn: Turn, points: Sequence[int]) -> list[int]:
     """Those of some points of known class that may be asked about again, alike in their classes."""
     state = turn.state
     times = np.bincount([answer.left for answer in state.answers], minlength=state.points.n_points)
-    usable = [point for point in points if times[point] < _MOST_ASKED and point not in _busy(turn)]
+    busy = turn.busy
+    usable = [point for point in points if times[point] < _MOST_ASKED and point not in busy]
     usable = [point for point in dict.fromkeys(usable) if point in state.classes.label]
     return _alike(turn, usable)
