@@ -434,7 +434,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         leave the number open, or do not support the one given.
     prior, prior_strength, orientation, error_rate
         As in :class:`~sdulearn.PairLogisticRegression`. If no answer checks another, "auto" compares the answers with
-        models that have not seen them. With two classes, the rate that all annotators have in common is then at most 0.1.
+        models that have not seen them. With two classes, the rate that all annotators share is then at most 0.1.
     answer_table
         As there.
     cv : int or splitter, default=5
