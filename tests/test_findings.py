@@ -28,6 +28,7 @@ from sdulearn.findings import (
     Disputed,
     Entities,
     EntityGroups,
+    ErrorRateTooHigh,
     FewRandom,
     Finding,
     FitWarning,
@@ -266,6 +267,7 @@ SAMPLES = [
     PriorNotIdentified(low=0.4, high=0.6),
     NamesUncertain(),
     PriorOfOtherClass(prior=0.3),
+    ErrorRateTooHigh(error_rate=0.3, agreement=0.95, n_answers=100.0, level=0.01),
     LabelsDisagree(n_right=3, n_labels=20),
     *(LinearAlone(reason=reason, limit=50) for reason in get_args(Reason)),
 ]

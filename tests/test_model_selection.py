@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdulearn import PairKFold, PairLogisticRegressionCV, SDUClassifierCV, stack_pairs
+from sdulearn.answers import AnswerGraph
 from sdulearn.errors import UselessModelWarning
 from sdulearn.model_selection import grid_results
 from tests.reference import random_answers, random_ends
@@ -26,6 +27,23 @@ def test_pairs_stay_whole_and_every_source_is_spread(n_splits, n_similar, n_diss
             assert abs(size - total / n_splits) <= (1 if sign == 0 else 2)
         seen.extend(test)
     assert sorted(seen) == list(range(len(codes)))
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_folds_do_not_depend_on_the_order_of_rows_or_ends(seed, grouped):
+    """Components too large for a fold are cut where a search by breadth passes, in whichever direction it is asked."""
+    rng = np.random.default_rng(seed)
+    older = [lambda i: i - 1, lambda i: rng.integers(0, i), lambda i: rng.integers(0, min(i, 3))][seed % 3]
+    ends = np.array([(i, older(i)) for i in range(1, 90)])
+    _, y = stack_pairs(np.zeros((90, 1)), ends, rng.random(89) < 0.5)
+    order = rng.permutation(len(y))
+    groups = rng.integers(0, 30, 90)[y[:, 1]] if grouped else None
+    first, second = (
+        PairKFold().fold_of_points(AnswerGraph.from_y(y[rows], groups=groups if groups is None else groups[rows]))
+        for rows in (np.arange(len(y)), order)
+    )
+    np.testing.assert_array_equal(first, second)
 
 
 def test_one_missing_source_is_fine_but_too_few_pairs_are_not():

@@ -195,7 +195,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         -------
         float
             The value of :func:`~sdulearn.metrics.pair_accuracy`, between 1/2 and 1, or with labels in ``y`` from 0 on;
-            with more than two classes that of :func:`~sdulearn.metrics.class_agreement`, with a TrainingAnswersWarning
+            with more than two classes that of :func:`~sdulearn.metrics.class_agreement`. A TrainingAnswersWarning says
             if these are training answers.
 
         Raises
@@ -204,18 +204,18 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             Where ``y`` holds no answers (two classes: neither answers nor labels).
         """
         decision = self.decision_function(X)
+        graph = AnswerGraph.from_y(y, sample_weight)
+        if graph.fingerprint() == getattr(self, "_learned", None):
+            instead = f"cross_val_{'accuracy' if decision.ndim == 1 else 'agreement'}"
+            warn(
+                "The model was fitted to these answers, so its agreement with them says little. Score answers that are "
+                f"new to it, or call sdulearn.metrics.{instead}(estimator, X, y).",
+                TrainingAnswersWarning,
+            )
         if decision.ndim == 1:
             # The given prior, for the class that is +1 now.
             prior = None if self.prior is None or self.prior_ is None else self.prior_.value
-            model = getattr(self, "answer_model_", None)
-            return pair_accuracy(decision, y, sample_weight=sample_weight, prior=prior, error_rate=model).value
-        graph = AnswerGraph.from_y(y, sample_weight)
-        if graph.fingerprint() == getattr(self, "_learned", None):
-            warn(
-                "The model was fitted to these answers, so its agreement with them says little. Score answers that are "
-                "new to it, or call sdulearn.metrics.cross_val_agreement(estimator, X, y).",
-                TrainingAnswersWarning,
-            )
+            return pair_accuracy(decision, graph, prior=prior, error_rate=getattr(self, "answer_model_", None)).value
         if not graph.n_answers:
             raise no_answers("A score")
         predicted = self.classes_[np.argmax(decision, axis=1)]

@@ -9,8 +9,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -110,8 +112,49 @@ class CutComponentWarning(SdulearnWarning):
     """Answers that share points do not fit into one batch."""
 
 
+class _Heard(threading.local):
+    """What a thread does with the warnings of the library: the filters of Python belong to all threads."""
+
+    ignored: tuple[type[Warning], ...] = ()
+    caught: list[tuple[str, type[Warning]]] | None = None
+
+
+_heard = _Heard()
+
+
+@contextmanager
+def ignored_warnings(*categories: type[Warning]) -> Iterator[None]:
+    """Ignore warnings of the library in this thread."""
+    before = _heard.ignored
+    _heard.ignored = (*before, *categories)
+    try:
+        yield
+    finally:
+        _heard.ignored = before
+
+
+@contextmanager
+def caught_warnings() -> Iterator[list[tuple[str, type[Warning]]]]:
+    """Yield the list to which warnings of the library in this thread are added, and in the end those of others."""
+    before = _heard.caught
+    caught: list[tuple[str, type[Warning]]] = []
+    _heard.caught = caught
+    try:
+        with warnings.catch_warnings(record=True) as others:
+            warnings.simplefilter("always")
+            yield caught
+    finally:
+        _heard.caught = before
+    caught += [(str(other.message), other.category) for other in others]
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the user's line that led here."""
+    if issubclass(category, _heard.ignored):
+        return
+    if _heard.caught is not None:
+        _heard.caught.append((message, category))
+        return
     level = 2
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in _NOT_THE_USER:

@@ -760,6 +760,21 @@ class PriorOfOtherClass(Finding, severity="warning"):
         return f"By the labels, {self.prior:g} {exchanged}. Give `prior={1 - self.prior:g}`."
 
 
+class ErrorRateTooHigh(Finding, severity="warning"):
+    error_rate: Probability
+    agreement: Probability
+    n_answers: float
+    level: Probability
+
+    def __str__(self) -> str:
+        return (
+            f"If {self.error_rate:.1%} of the answers were wrong, no model could agree with more than "
+            f"{1 - self.error_rate:.1%} of the held-out answers, and this one agrees with {self.agreement:.1%} of "
+            f"{self.n_answers:,.0f} (level {self.level:g}): fewer are wrong, and the accuracy is too high. Leave "
+            "`error_rate` out."
+        )
+
+
 class LabelsDisagree(Finding, severity="warning"):
     n_labels: Count
     n_right: Count

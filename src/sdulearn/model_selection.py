@@ -211,7 +211,8 @@ def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
     node = graph.units
     free = np.isin(node, free_clusters(graph))
     nodes = np.unique(node[free])
-    between = node[graph.ends[free[graph.ends].all(axis=1)]]
+    # Sorted, so that no fold depends on which end of an answer comes first.
+    between = np.sort(node[graph.ends[free[graph.ends].all(axis=1)]], axis=1)
     component = graph.component
     if graph.clusters is not None or len(graph.hubs()):
         component = connect(between, graph.n_points)

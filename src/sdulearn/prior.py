@@ -37,7 +37,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq
 from scipy.special import logit, logsumexp, rel_entr
 from scipy.stats import beta, chi2
 
@@ -56,8 +56,10 @@ KnownRates: TypeAlias = AnswerModel | None
 # A dataclass with an interval: a prior or an accuracy.
 Estimate = TypeVar("Estimate", bound=Any)
 
-# Points whose likeliest class is no likelier than this are left out: nothing is known about them.
+# Where each point is as likely in its class as not, up to this probability, nothing is known about the share.
 _KNOWN = 0.55
+# A share of 0 or 1 in logarithms.
+_LEAST_SHARE = 1e-12
 # Propagation around cycles is slow: at most this many answers are used.
 _MAX_WITH_ERRORS = 3000
 # Knots of splines, in logits and in error rates; a large component bends sharply at 1/2.
@@ -214,8 +216,7 @@ def estimate_prior(
     """
     if majority not in ("positive", "negative"):
         raise InputError(f"`majority` must be 'positive' or 'negative', got {majority!r}.")
-    if not 0 < confidence < 1:
-        raise InputError(f"`confidence` must lie between 0 and 1, got {confidence!r}.")
+    check_confidence(confidence)
     if y is not None and n_similar is None and n_dissimilar is None:
         graph = AnswerGraph.from_y(y, sample_weight)
         check_two_classes(graph)
@@ -404,7 +405,7 @@ def share_in_class(
         chances = classes_by_answers(graph, model)[counted]
         return share_of(chances, (classes[counted] > 0).astype(np.intp), confidence, spread)
     # In this graph class +1 are the points that are in these classes.
-    in_class = replace(graph, same=graph.same * classes[graph.ends].prod(axis=1), labels=graph.labels * classes)
+    in_class = graph.with_values(same=graph.same * classes[graph.ends].prod(axis=1), labels=graph.labels * classes)
     return profile(in_class, confidence, model, spread, counted)
 
 
@@ -437,9 +438,12 @@ def profile(
     return value, low, high
 
 
-def _exact_interval(value: float, end: float, confidence: float, limit: float, most: int) -> tuple[float, float]:
-    """Return the exact interval for as many points as equation (4) gives."""
+def _exact_interval(
+    value: float, end: float, confidence: float, limit: float, most: float, gain: float = 0.0
+) -> tuple[float, float]:
+    """Return the exact interval for as many points as equation (4) gives, of a value that has grown since."""
     n = min(limit / (2 * (rel_entr(value, end) + rel_entr(1 - value, 1 - end))), most)
+    value = min(value + gain, 1.0)
     return clopper_pearson(n * value, n * (1 - value), confidence)
 
 
@@ -548,43 +552,40 @@ def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel
 def share_of(
     chances: Array, wanted: Indices, confidence: float, spread: float = 1.0, gain: float = 0.0
 ) -> tuple[float, float, float]:
-    """Return the share of points in their ``wanted`` class, and its interval.
+    """Return the share of points in their ``wanted`` class, by equation (5), and its interval, by equation (4).
 
-    The value maximises equation (5). The likeliest class is wrong with probability e on average, so
-    it is the wanted one with probability a (1 - e) + (1 - a) e / (K - 1); the exact interval of that
-    is transformed to a. ``chances``: class probabilities (n_points, K). ``spread``: variance over
-    that of independent points. ``gain``: how much the share has grown since.
+    ``chances``: class probabilities (n_points, K). ``spread``: variance over that of independent points. ``gain``: how
+    much the share has grown since.
     """
-    known = chances.max(axis=1) > _KNOWN
-    if not known.any():
+    q = chances[np.arange(len(chances)), wanted]
+    # At even odds. Answers may exclude the wanted class without telling which of the others it is.
+    right = q / (q + (1 - q) / (chances.shape[1] - 1))
+    if np.abs(right - 0.5).max(initial=0.0) <= _KNOWN - 0.5:
         return 0.5, 0.0, 1.0
-    hits = chances.argmax(axis=1)[known] == wanted[known]
-    n = len(hits) / spread
-    e = float(1 - chances[known].max(axis=1).mean())
-    by_chance = e / (chances.shape[1] - 1)
-    share = min(float(hits.mean()) + gain * (1 - e - by_chance), 1.0)
-    ends = np.array(clopper_pearson(share * n, (1 - share) * n, confidence))
-    low, high = without_errors(ends, e, chances.shape[1]).tolist()
-    value = min(_likeliest_share(chances, wanted) + gain, 1.0) if e > 0 else share
-    return value, min(low, value), max(high, value)
+
+    def slope(a: float) -> float:
+        return float(np.sum((2 * right - 1) / (a * right + (1 - a) * (1 - right))))
+
+    def fall(a: float) -> float:
+        a, top = np.clip([a, value], _LEAST_SHARE, 1 - _LEAST_SHARE)
+        ratio = (top * right + (1 - top) * (1 - right)) / (a * right + (1 - a) * (1 - right))
+        return 2 * float(np.sum(np.log(ratio))) / spread - limit
+
+    inner = (_LEAST_SHARE, 1 - _LEAST_SHARE)
+    value = 0.0 if slope(inner[0]) <= 0 else 1.0 if slope(inner[1]) >= 0 else float(brentq(slope, *inner))
+    limit = float(chi2.ppf(confidence, 1))
+    ends = [0.0, 1.0]
+    for side in (0, 1):
+        if fall(side) > 0:
+            end = brentq(fall, *sorted((float(side), value)))
+            ends[side] = _exact_interval(value, end, confidence, limit, len(right) / spread, gain)[side]
+    return min(value + gain, 1.0), ends[0], ends[1]
 
 
 def without_errors(hits: Array | float, error: float, n_classes: int) -> Array:
     """Return the share a of right predictions by that of hits: ``a (1 - e) + (1 - a) e / (K - 1)``."""
     by_chance = error / (n_classes - 1)
     return np.clip((hits - by_chance) / (1 - error - by_chance), 0, 1)
-
-
-def _likeliest_share(chances: Array, wanted: Indices) -> float:
-    """Return the maximum of equation (5)."""
-    q = chances[np.arange(len(chances)), wanted]
-    other = (1 - q) / (chances.shape[1] - 1)
-
-    def loss(a: float) -> float:
-        return -float(np.sum(np.log(np.maximum(a * q + (1 - a) * other, 1e-300))))
-
-    inside = float(minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-9}).x)
-    return min((0.0, inside, 1.0), key=loss)
 
 
 def random_of(graph: AnswerGraph, random_points: ArrayLike | None) -> Mask | None:
@@ -611,6 +612,12 @@ def check_two_classes(graph: AnswerGraph) -> None:
         raise InputError(
             f"Two classes need labels -1 and +1, and `y` has {largest}: see sdulearn.metrics.class_agreement."
         )
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a level of an interval that is not between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise InputError(f"`confidence` must lie between 0 and 1, got {confidence!r}.")
 
 
 def no_answers(what: str) -> UndeterminedError:

@@ -27,7 +27,7 @@ from sdulearn.tables.encoders import EncodedImages
 from sdulearn.tables.features import ImageFeatures, TextFeatures
 from sdulearn.tables.source import read_whole
 from sdulearn.tables.text_models import EmbeddedTexts
-from sdulearn.types import Array, Codes, Count, Estimator, Frame, Indices, Rows
+from sdulearn.types import Array, ClassName, Codes, Count, Estimator, Frame, Indices, Rows
 
 # Estimators that a file may hold; imported when needed: a linear model does not need trees.
 MODELS = ("SDUClassifier", "SDUClassifierCV", "PairLogisticRegression", "PairLogisticRegressionCV",
@@ -345,13 +345,15 @@ def _table_model(header: container.Header, arrays: container.Arrays, estimator: 
         raise ValueError("columns and their encoder do not fit together")
     if columns.n_inputs != estimator.n_features_in_:
         raise ValueError("columns and coefficients do not fit together")
-    classes = read(tuple[int, ...] | tuple[str, ...], header["classes"])
+    classes = read(tuple[ClassName, ...] | tuple[str, ...], header["classes"])
     if len(classes) != len(estimator.classes_) or len(set(classes)) < len(classes):
         raise ValueError("the names of the classes do not tell the classes of the estimator apart")
     asked = _asked(header, arrays) if "asked" in header else None
     if asked is not None and asked.probabilities.shape[1] != len(classes):
         raise ValueError("the rows that were asked about have other classes")
     reading, report = read(Reading, header["reading"]), read(FitReport | None, header["report"])
+    if report is not None and len(report.classes) != len(classes):
+        raise ValueError("the report has other classes")
     return TableModel(estimator, columns, classes, report, asked, reading)
 
 

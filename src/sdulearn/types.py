@@ -33,3 +33,4 @@ class Between(NamedTuple):
 
 Probability: TypeAlias = Annotated[float, Between(0, 1)]
 Count: TypeAlias = Annotated[int, Between(0, 2**62)]
+ClassName: TypeAlias = Annotated[int, Between(-(2**62), 2**62)]

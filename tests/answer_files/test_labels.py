@@ -56,6 +56,7 @@ def test_a_first_line_that_is_a_row(tmp_path):
         (pd.DataFrame({"id": ["a", "b"], "y": [10, 9]}), ("9", "10"), (9, 10)),
         ("id,y\na,-1\nb,1\n", ("-1", "1"), (-1, 1)),
         ("id,y\na,007\nb,1\n", ("007", "1"), ("007", "1")),
+        (f"id,y\na,1{'0' * 20}\nb,{'9' * 5000}\n", (f"1{'0' * 20}", "9" * 5000), (f"1{'0' * 20}", "9" * 5000)),
     ],
 )  # fmt: skip
 def test_names_have_the_type_of_the_labels(tmp_path, labels, found, names):

@@ -213,3 +213,36 @@ def test_a_scale_is_shown_whole_and_never_begins_with_similar(tmp_path):
 def test_labels_that_are_ids_too_are_no_forced_choices():
     frame = pd.DataFrame({"id_a": [0, 1], "id_b": [1, 0], "label": [1, 0]})
     assert read_answers(frame).answers.tolist() == [1, -1]
+
+
+def test_decimal_commas_are_read_wherever_a_number_may_be(tmp_path):
+    """Weights, certainties, seconds and probabilities of a German spreadsheet are those of an English one."""
+    frame = pd.DataFrame({"id_a": ["a", "b", "c"], "id_b": ["b", "c", "d"], "label": [0.9, 0.25, 0.625]})
+    frame = frame.assign(weight=[0.5, 1.25, 2], certainty=[0.75, 0.9, 0.125 + 0.5], seconds=[1.5, 2.25, 12])
+    english = read_answers(written(tmp_path, frame.to_csv(index=False), "e.csv"))
+    german = read_answers(written(tmp_path, frame.to_csv(index=False, sep=";", decimal=","), "g.csv"))
+    assert german.bad_rows == english.bad_rows == ()
+    for name in ("answers", "weights", "certainty", "seconds"):
+        np.testing.assert_array_equal(getattr(german, name), getattr(english, name))
+    # It may be a thousand.
+    thousand = read_answers(written(tmp_path, "id_a;id_b;label;weight\na;b;1;1,234\nb;c;0;2\n"))
+    assert [row.line for row in thousand.bad_rows] == [2]
+
+
+def test_a_row_with_more_cells_than_columns_is_reported(tmp_path):
+    """A delimiter in an id has shifted the cells behind it; delimiters at the end have not."""
+    answers = read_answers(written(tmp_path, "label,id_a,id_b\nsame,a,b,,\nsame,Smith, John,b\ndifferent,a,c\n"))
+    assert [row.line for row in answers.bad_rows] == [3]
+    assert answers.ids.tolist() == [["a", "b"], ["a", "c"]]
+
+
+def test_an_object_with_a_key_twice_is_no_answer(tmp_path):
+    """Nobody can tell which of the two is meant."""
+    lines = '{"id_a": "a", "id_b": "b", "label": 1}\n{"id_a": "a", "id_a": "c", "id_b": "b", "label": 1}\n'
+    assert [row.line for row in read_answers(written(tmp_path, lines, "x.jsonl")).bad_rows] == [2]
+
+
+def test_steps_of_a_scale_from_zero_are_no_probabilities():
+    frame = pd.DataFrame({"id_a": list("abc"), "id_b": list("bcd"), "label": [1, 0, 1], "certainty": [0, 1, 2]})
+    with pytest.raises(InputError):
+        read_answers(frame)

@@ -232,6 +232,14 @@ def test_triangles_that_cannot_be_tell_a_rate_of_three_classes(n_repeats):
     assert rate.value == pytest.approx(0.1, abs=0.06)
 
 
+@pytest.mark.parametrize(("n_classes", "labels"), [(2, [1, 2, 0, 2]), (3, [1, 2, 0, 4]), (3, [-1, 1, 0, 1])])
+def test_labels_of_other_classes_are_refused_and_not_guessed(n_classes, labels):
+    """Labels 1 and 2 were both class +1, and an answer "different" between them an error."""
+    graph = AnswerGraph.from_answers([(0, 1), (0, 2), (1, 2), (1, 3)], [False, True, False, True], labels=labels)
+    with pytest.raises(InputError, match=f"Labels with {n_classes} classes"):
+        AnswerModel.estimate(graph, n_classes)
+
+
 def test_loose_pairs_are_judged_as_propagation_judges_them():
     """The closed form against messages, of three classes and several annotators, one of whom the model knows not."""
     rng = np.random.default_rng(3)

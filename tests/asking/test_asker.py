@@ -72,7 +72,7 @@ def test_undo_and_change(whole):
     assert [answer.given.number for answer in undone] == [29, 30, 24]
     assert asker.answers["number"] == [*range(1, 24), 25, 26, 27, 28]
     for bad in ({"annotator": "Cora"}, {"number": 24}, {"number": 1, "session": "other"}):
-        with pytest.raises(InputError, match="There is no answer"):
+        with pytest.raises(InputError):
             asker.undo(**bad)
     before = asker.answers
     word = before["answer"][3]
@@ -219,12 +219,14 @@ def test_estimates_wait_for_answers():
     answers = [made(2 * k, (2 * k + 1,), k < 6, why="random", number=k) for k in range(12)]
     assert Asker(X, design="random", answers=answers).accuracy().n_answers == 12
     for few in (answers[1:], answers[:-1]):
-        with pytest.raises(UndeterminedError, match="needs 6 answers of each kind") as error:
+        with pytest.raises(UndeterminedError) as error:
             Asker(X, design="random", answers=few).accuracy()
         assert error.value.missing == 1
 
 
-@pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
+@pytest.mark.filterwarnings(
+    "ignore::sdulearn.errors.OrientationWarning", "ignore::sdulearn.errors.TrainingAnswersWarning"
+)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_model_is_an_estimator_of_the_library_and_labels_follow_the_answers(tmp_path, matcher, n_classes):
     data = load_iris(as_frame=True)
@@ -290,15 +292,20 @@ def test_classes_are_merged_and_split_by_changing_answers(iris):
     asker.change(changed[0].given.number, "none")
     assert asker.answers == before
     members = asker._now.classes.members[label[c]]
-    with pytest.raises(InputError, match=f"No answer put point {members[0]} into its class"):
+    with pytest.raises(InputError):
         asker.split(members[0])
+    with pytest.raises(InputError):
+        asker.split(members[:2])
+    # All or nothing.
+    assert asker.answers == before
     asker.split(members[1:3])
     assert len(asker.classes()) == 4
     question = asker.next()
     assert {question.left, *question.choices} == set(members[1:3])
     asker.tell(question, 0)
     assert asker._now.classes.label[members[1]] == asker._now.classes.label[members[2]] not in label.values()
-    with pytest.raises(InputError, match="No answer put point 149 into a class"):
+    assert 149 not in asker._now.classes.label
+    with pytest.raises(InputError):
         asker.merge(a, 149)
 
 
@@ -309,7 +316,7 @@ def test_classes_can_begin_with_examples():
     assert sorted(y[list(question.choices)]) == [0, 1]
     assert question.left not in (0, 1, 50)
     for bad in ([0, 0], [(0, 1), (1, 2)], [150], [()]):
-        with pytest.raises(InputError, match="`seeds` are row numbers from 0 to 149"):
+        with pytest.raises(InputError):
             Asker(rows, n_classes="auto", seeds=bad)
-    with pytest.raises(InputError, match='for `design="match"`'):
+    with pytest.raises(InputError):
         Asker(rows, seeds=[0])

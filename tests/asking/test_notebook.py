@@ -146,7 +146,7 @@ def test_pictures(asker, shape, kind):
     # Numbers between 0 and 1, or whole numbers to 255.
     pixels = pictures[asker.next().left] * (1 if kind is np.uint8 else 255)
     assert data == encode_png(np.rint(pixels).astype(np.uint8))
-    with pytest.raises(InputError, match="shape"):
+    with pytest.raises(InputError):
         QuestionCell(asker, np.zeros((60, 5, 4, 2)))
     # What shows itself.
     drawn = SimpleNamespace(_repr_png_=lambda: b"\x89PNG")
@@ -164,7 +164,7 @@ def test_an_asker_displays_itself_or_says_what_to_install(asker, monkeypatch):
     view = asker._repr_mimebundle_(include=None, exclude=None)
     assert view["text/plain"].startswith(repr(asker))
     assert "sdulearn[notebook]" in view["text/plain"]
-    with pytest.raises(MissingExtraError, match="notebook"):
+    with pytest.raises(MissingExtraError):
         QuestionCell(asker, X)
 
 

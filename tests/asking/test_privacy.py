@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification
 from sdulearn.answer_files.store import Flips
 from sdulearn.asking import Asker, Question, ask, effective_answers, flip_rate
 from sdulearn.asking.privacy import leak_of
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, SpentRowError
 from tests.made import made
 
 X = np.random.default_rng(0).normal(size=(400, 3))
@@ -81,9 +81,9 @@ def test_no_row_is_in_two_private_answers():
     assert "A row" not in str(nothing)
     hub = {"left": [0, 0, 0], "right": [1, 2, 3], "answer": ["same"] * 3}
     assert Asker(X, private=0.5, answers=hub).leak().row_epsilon == 1.5
-    with pytest.raises(InputError, match='Give `design="random"`'):
+    with pytest.raises(InputError):
         Asker(X, design="linked", private=1.0)
-    with pytest.raises(InputError, match="`epsilon` must be a number above 0"):
+    with pytest.raises(InputError):
         Asker(X, private=1e-9)
 
 
@@ -93,7 +93,7 @@ def test_rows_of_private_answers_are_asked_about_only_by_who_may_give_them_again
     first = asker.next("ann")
     asker.tell(first, "same", "ann")
     other = next(row for row in range(400) if row not in (first.left, first.right))
-    with pytest.raises(InputError, match="in another private answer"):
+    with pytest.raises(SpentRowError):
         asker.tell(Question("pair", (other, first.left), "random"), "same")
     assert not {first.left, first.right} & {asker.next("cid").left, asker.next("cid").right}
     asker.undo("ann")
@@ -125,11 +125,11 @@ def test_answers_of_an_earlier_time_get_no_second_flip():
     first = ask(X, lambda *_: True, 20, private=0.5, random_state=0)
     again = Asker(X, private=0.5, answers=first.answers, random_state=0)
     before = again.answers
-    with pytest.raises(InputError, match="forgotten"):
+    with pytest.raises(SpentRowError):
         again.change(3, "same")
     assert again.answers == before
     taken = again.undo(number=3)
-    with pytest.raises(InputError, match="forgotten"):
+    with pytest.raises(SpentRowError):
         again.tell(taken.question, "same")
     assert not {taken.left, taken.right} & {again.next().left, again.next().right}
     assert again.leak().row_epsilon == 0.5

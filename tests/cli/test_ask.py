@@ -313,6 +313,16 @@ def test_what_the_page_cannot_fit_is_said_without_names_of_parameters(call, tabl
     assert not re.search(r"`|\w=", told[0])
 
 
+def test_what_is_left_out_is_not_shown_unless_it_is_named(call, table, log, monkeypatch):
+    """A column with the truth, left out by the answers of an oracle, stays hidden from who goes on."""
+    shown = []
+    monkeypatch.setattr("sdulearn.web.app.serve", lambda page, *_: shown.append(page.things.columns))
+    assert call("ask", table, "-o", log, "--oracle", "label", "--questions", 3, *SHOWN) == 0
+    assert call("ask", table, "-o", log) == 0
+    assert call("ask", table, "-o", log, "--show", "note,label") == 0
+    assert shown == [tuple(f"x{k}" for k in range(21)), ("note", "label")]
+
+
 def test_more_than_two_classes_are_named_and_fitted(call, log, tmp_path, monkeypatch):
     """Three wines, of which one stays unnamed; a page that goes on with the log."""
     wine = load_wine(as_frame=True)
@@ -327,8 +337,9 @@ def test_more_than_two_classes_are_named_and_fitted(call, log, tmp_path, monkeyp
     def serve(page, *_):
         classes = page.classes({})["classes"]
         assert sorted(truth[one["ids"][0]] for one in classes) == [0, 1, 2]
-        with pytest.raises(InputError, match="Two classes are named 'wine'"):
+        with pytest.raises(InputError):
             page.finish({"labels": {row_id: "wine" for one in classes for row_id in one["ids"]}})
+        assert not read_log(log).labels
         names = {0: "Barolo", 1: "Grignolino", 2: ""}
         labels = {row_id: names[truth[one["ids"][0]]] for one in classes for row_id in one["ids"]}
         result.update(page.finish({"labels": labels}))
@@ -544,7 +555,7 @@ def test_a_team_is_told_what_host_means_and_the_page_opens_by_itself(call, log, 
 
 @pytest.mark.usefixtures("no_importances")
 @pytest.mark.parametrize("design", ["sort", "nearer"])
-def test_rows_to_sort_and_forced_choices(call, refused, log, table, tmp_path, design):
+def test_rows_to_sort_and_forced_choices(call, refused, log, table, tmp_path, capsys, design):
     """By a column of labels; what was asked is in the log, and a fit reads it or says what it lacks."""
     frame = pd.read_csv(table)
     known = frame.drop_duplicates("label").dropna(subset="label")[["id", "label"]]
@@ -569,6 +580,15 @@ def test_rows_to_sort_and_forced_choices(call, refused, log, table, tmp_path, de
     if design == "nearer":
         assert len(answers.nearer) == 60
         assert not answers.answers.any()
+        # No command is advised that will be refused, and what is advised works.
+        told = capsys.readouterr().out
+        assert "--design match" in told
+        assert f"fit {table}" not in told
+        refused("fit", table, log, "-o", tmp_path / "m.sdu")
+        assert call(*command[:-4], "--design", "match") == 0
+        told = capsys.readouterr().out
+        (advised,) = [line.partition(": ")[2] for line in told.splitlines() if f"fit {table}" in line]
+        assert call(*shlex.split(advised)[1:], "--model", "linear") == 0
     else:
         assert answers.n_questions == len(contents.answers) == 60
         assert answers.questions is not None

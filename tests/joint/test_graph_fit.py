@@ -175,6 +175,29 @@ def test_names_of_answers_points_and_questions_do_not_matter(n_classes):
     np.testing.assert_allclose(first.coef_, second.coef_, atol=1e-6)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_neither_the_order_of_rows_nor_their_storage_matters(n_classes):
+    """Folds, judges of answers and starts are the same, although one answer in ten is wrong."""
+    X, _ = draw(120, 2)
+    rng = np.random.default_rng(5)
+    classes = np.digitize(X[:, 0] + X[:, 1], [0.0, 1.0][: n_classes - 1])
+    ends = np.array([(i, rng.integers(0, i)) for i in range(1, 80)])
+    same = answers(classes, ends) ^ (rng.random(79) < 0.1)
+    rows, y = stack_pairs(X, ends, same, annotators=rng.integers(1, 3, 79))
+    order = rng.permutation(len(y))
+    model = PairLogisticRegressionCV(n_classes=n_classes)
+    fits = []
+    for table, known in ((rows, y), (rows[order], y[order]), (csr_matrix(rows), y)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SdulearnWarning)
+            fits.append(clone(model).fit(table, known))
+    first = fits[0].answer_model_
+    for other in fits[1:]:
+        np.testing.assert_allclose(other.decision_function(X), fits[0].decision_function(X), atol=1e-4)
+        for number, rate in other.answer_model_.by_annotator.items():
+            assert astuple(rate) == pytest.approx(astuple(first.by_annotator[number]), abs=1e-5)
+
+
 def test_a_point_that_rows_show_with_several_values_is_their_mean_by_weight():
     X, classes = draw(60)
     ends = np.array([[0, 1], [1, 2], [3, 4], [5, 6], [7, 8], [9, 10]])

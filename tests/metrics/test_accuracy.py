@@ -10,8 +10,10 @@ from sdulearn import PairLogisticRegression, risks
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import InputError
 from sdulearn.metrics import (
+    audit_predictions,
     class_agreement,
     cross_val_accuracy,
+    cross_val_agreement,
     held_out_accuracy,
     pair_accuracy,
     pair_importance,
@@ -60,8 +62,30 @@ def test_what_cannot_be_judged():
         pair_accuracy([1.0, 2.0], [[1, 0, 0, 2], [1, 1, 0, 0]])
     with pytest.raises(InputError, match="at least two pairs of a kind"):
         cross_val_accuracy(PairLogisticRegression(), np.arange(4.0)[:, None], [1, 1, -2, -2])
+    with pytest.raises(InputError, match="`decision` is NaN for 1 row"):
+        pair_accuracy([1.0, np.nan, 1.0, -1.0], [1, 1, -2, -2])
+    with pytest.raises(InputError, match="`prior` must lie strictly"):
+        pair_accuracy(np.ones(4), [1, 1, -2, -2], prior=1.5)
     with pytest.raises(InputError, match="`random_points` must hold True or False for each of the 4 rows"):
         pair_accuracy(np.ones(4), [1, 1, -2, -2], random_points=[True, False])
+
+
+@pytest.mark.parametrize("confidence", [95, 1.0, 0.0, -0.5])
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda level: pair_accuracy(np.ones(4), [1, 1, -2, -2], confidence=level),
+        lambda level: class_agreement(np.ones(4), [1, 1, -2, -2], confidence=level),
+        lambda level: cross_val_accuracy(None, np.ones((4, 1)), [1, 1, -2, -2], confidence=level),
+        lambda level: cross_val_agreement(None, np.ones((4, 1)), [1, 1, -2, -2], confidence=level),
+        lambda level: audit_predictions({"a": 1}, {"a": 1}, confidence=level),
+        lambda level: estimate_prior(58, 42, confidence=level),
+    ],
+)
+def test_a_level_is_between_0_and_1(judge, confidence):
+    """And refused before anything is fitted."""
+    with pytest.raises(InputError, match="`confidence`"):
+        judge(confidence)
 
 
 @pytest.mark.parametrize("kind", [1, -1])
@@ -214,7 +238,8 @@ def test_points_that_were_chosen_do_not_count():
     random = np.zeros(len(known), dtype=bool)
     random[::2] = ~np.isin(ends[:, 0], chosen)
     found = pair_accuracy(decision, known, random_points=random)
-    assert (found.value, found.n_answers, found.basis) == (0.9, 40, "random questions")
+    assert (found.n_answers, found.basis) == (40, "random questions")
+    assert found.value == pytest.approx(0.9)
     assert (found.low, found.high) == pytest.approx(clopper_pearson(36, 4, 0.95))
     # Of five folds, in which 40 of 101 points count.
     held_out = held_out_accuracy(decision, known, n_splits=5, random_points=random)

@@ -101,3 +101,27 @@ def opposite_of(predicted, rng):
 
 def test_a_difference_is_printed_in_percentage_points():
     assert str(Difference(0.05, -0.1, 0.2)) == "+5.0 percentage points (-10.0 to +20.0)"
+
+
+def test_rows_without_a_class_have_no_prediction_and_whole_numbers_one_name():
+    """As pandas writes them: gaps make a column of numbers 1.0, 2.0, NaN."""
+    rng = np.random.default_rng(0)
+    classes = rng.integers(1, 3, 300)
+    predicted = guesses(classes - 1, 0.9, 2, rng) + 1
+    answers = pairs_of(classes, 140, rng)
+    kept = {k: int(name) for k, name in enumerate(predicted) if k >= 50}
+    with_gaps = pd.Series(predicted, dtype=float).where(np.arange(300) >= 50)
+    of_objects = {**kept, **dict.fromkeys(range(25), None), **dict.fromkeys(range(25, 50), pd.NA)}
+    for evidence in (answers, dict(enumerate(classes))):
+        expected = audit_predictions(kept, evidence)
+        assert expected.n_missing > 0
+        assert audit_predictions(with_gaps, evidence) == audit_predictions(of_objects, evidence) == expected
+    # By name: whoever exchanges the classes is wrong about all.
+    assert audit_predictions(pd.Series(3.0 - classes), dict(enumerate(classes))).accuracy.value == 0
+    assert audit_predictions(kept, pd.Series(classes).where(np.arange(300) < 60)).n_rows == 10
+
+
+@pytest.mark.parametrize("predicted", [pd.Series([1, 2], ["a", "a"]), pd.DataFrame({"a": [1]}), [[1, 2]]])
+def test_predictions_of_another_shape_or_two_for_a_row_are_refused(predicted):
+    with pytest.raises(InputError, match="`predicted`"):
+        audit_predictions(predicted, {"a": 1})

@@ -136,3 +136,48 @@ def test_the_accuracy_of_three_classes_by_random_points_allows_for_wrong_answers
     assert found.basis == "random questions"
     assert found.accuracy.value == pytest.approx(np.mean(predicted == truth), abs=1e-9 if wrong == 0 else 0.03)
     assert found.accuracy.low < found.accuracy.value < found.accuracy.high
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_points_that_are_not_of_a_class_count_whatever_class_they_are_of(n_classes):
+    """Fault C16: one example and 60 random points, 15 "different". Its class everywhere is right about 45."""
+    ends = np.column_stack([np.zeros(60, dtype=int), np.arange(1, 61)])
+    labels = np.where(np.arange(61) == 0, 1.0, np.nan)
+    rows, table = stack_pairs(np.arange(61.0)[:, None], ends, np.arange(60) < 45, labels=labels, unlabeled=None)
+    random = rows[:, 0] > 0
+    found = class_agreement(np.ones(len(rows), dtype=int), table, random_points=random)
+    assert found.basis == "random questions"
+    assert (found.accuracy.low, found.accuracy.high) == pytest.approx(clopper_pearson(45, 15, 0.95))
+    assert found.accuracy.value == pytest.approx(0.75)
+    # The other class of two is told by "different"; with more, only which points are not of it.
+    other = np.where(rows[:, 0] > 45, -1 if n_classes == 2 else n_classes, 1)
+    accuracy = class_agreement(other, table, random_points=random).accuracy
+    assert accuracy.value == 1
+    assert accuracy.low > 0.75
+
+
+@pytest.mark.parametrize(
+    ("predicted", "labels"),
+    [
+        ([0, 1, 0, 1], [1, 2, 0, 0]),
+        ([0, 1, 0, 1], [-1, 1, 0, 0]),
+        ([1, 2, 1, 2], [-1, 1, 0, 0]),
+        ([-1, 1, -1, 1], [1, 2, 0, 0]),
+        ([1.5, 2, 1, 2], [0, 0, 0, 0]),
+        ([np.nan, 2, 1, 2], [0, 0, 0, 0]),
+        (["a", "b", "a", "b"], [0, 0, 0, 0]),
+    ],
+)
+def test_classes_of_other_names_are_refused(predicted, labels):
+    """They would never be right, in silence."""
+    table = np.column_stack([[1, 1, -2, -2], range(4), np.zeros(4, dtype=int), labels])
+    with pytest.raises(InputError):
+        class_agreement(predicted, table)
+
+
+def test_two_columns_of_probabilities_are_those_of_two_classes():
+    table = np.column_stack([[1, 1, -2, -2], range(4), np.zeros(4, dtype=int), [-1, -1, -1, 1]])
+    p = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.1, 0.9]])
+    found = class_agreement(p, table)
+    assert found == class_agreement([-1, -1, 1, 1], table)
+    assert found.accuracy.value == 0.75

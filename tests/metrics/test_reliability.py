@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from sdulearn import PairLogisticRegression
 from sdulearn.errors import InputError
@@ -39,7 +41,8 @@ def test_what_is_no_probability_is_refused():
     for probability, event in (([1.5], [1]), ([0.5, 0.5], [1]), ([], [])):
         with pytest.raises(InputError):
             calibration(probability, event)
-    for probability in ([0.1, 0.2], [[0.5, 0.5]], [[0.5, 0.5]] * 3):
+    not_of_sum_1 = ([[0.2, 0.2]] * 2, [[1.0]] * 2, [[2.0, -1.0]] * 2, [[np.nan, 0.5]] * 2)
+    for probability in ([0.1, 0.2], [[0.5, 0.5]], [[0.5, 0.5]] * 3, *not_of_sum_1):
         with pytest.raises(InputError, match="predict_proba"):
             pair_calibration(probability, [1, 1])
 
@@ -55,3 +58,6 @@ def test_the_likelihood_of_answers_allows_for_errors():
     right = np.where(codes[::2] > 0, same, 1 - same)
     expected = np.mean(np.log(0.8 * right + 0.2 * (1 - right)))
     assert pair_log_likelihood(model, X, codes) == pytest.approx(expected)
+    # Fault C3: also at the end of a pipeline.
+    steps = make_pipeline(FunctionTransformer(), model)
+    assert pair_log_likelihood(steps, X, codes) == pytest.approx(expected)

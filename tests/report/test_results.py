@@ -59,8 +59,18 @@ def many_classes(table_model):
                           ((1.0, 20.0, 0.0), (20.0, 2.0, 11.0), (0.0, 11.0, 3.0)))  # fmt: skip
     found = ClassAgreement(Share(0.91, 0.85, 0.95, 77), Share(0.8, 0.7, 0.9, 30), Share(0.95, 0.9, 0.99, 47),
                            None, None, 0.95, counts)  # fmt: skip
-    report = replace(table_model.report, accuracy=None, prior=None, agreement=found, class_shares=(0.5, 0.3, 0.2),
-                     n_classes_interval=(3, 4), dependences=(), n_labels=20, n_labels_right=19)  # fmt: skip
+    report = replace(
+        table_model.report,
+        accuracy=None,
+        prior=None,
+        agreement=found,
+        class_shares=(0.5, 0.3, 0.2),
+        classes=("a", "b", "c"),
+        n_classes_interval=(3, 4),
+        dependences=(),
+        n_labels=20,
+        n_labels_right=19,
+    )
     estimator = PairLogisticRegression()
     estimator.coef_ = np.arange(63.0).reshape(3, 21)
     estimator.prior_ = None

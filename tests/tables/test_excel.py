@@ -187,3 +187,16 @@ def test_damaged_bytes_are_an_error_of_ours_or_read(rewritten):
         except InputError:
             refused += 1
     assert refused > 30
+
+
+def test_a_hidden_sheet_is_read_only_by_its_name(tmp_path):
+    book = openpyxl.Workbook()
+    hidden, shown = book.active, book.create_sheet("shown")
+    hidden.title, hidden.sheet_state = "hidden", "hidden"
+    for sheet, value in ((hidden, 1), (shown, 2)):
+        sheet.append(["x"])
+        sheet.append([value])
+    book.active = 1
+    book.save(tmp_path / "t.xlsx")
+    for name, value in ((None, 2), ("hidden", 1), ("1", 1), ("2", 2)):
+        assert excel.read_workbook(tmp_path / "t.xlsx", name).rows == [[value]]

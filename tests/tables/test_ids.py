@@ -4,9 +4,11 @@ import datetime
 import decimal
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
+from sdulearn import fit_table
 from sdulearn.errors import InputError
 from sdulearn.io.files import as_text
 from sdulearn.tables.ids import (
@@ -121,6 +123,19 @@ def test_ids_in_another_spelling():
     assert not spelled_alike(asked, ["007", "008", "x"], share=0.7)
     # On two rows each they tell nothing.
     assert not spelled_alike(asked, ["007", "0007", "008", "0008", "009"])
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_ids_among_fractions_have_to_be_named(tmp_path, is_file):
+    """A column of fractions is not searched for ids, so the message may not say that they are spelled otherwise."""
+    frame = pd.DataFrame({"x": np.arange(40) + 0.5, "a": np.arange(40) % 7})
+    answers = pd.DataFrame({"id_a": frame["x"][:20], "id_b": frame["x"][20:].array, "label": [1, 0] * 10})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(InputError) as refused:
+        fit_table(tmp_path / "t.csv" if is_file else frame, answers)
+    assert "`id_column`" in str(refused.value)
+    assert "differ" not in str(refused.value)
+    assert fit_table(frame, answers, id_column="x", model="linear").columns.id_column == "x"
 
 
 def test_row_numbers():

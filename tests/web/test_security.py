@@ -143,7 +143,7 @@ def test_texts_of_the_table_are_data_only_links_are_links_and_no_score_is_shown(
     response = page.get("api/question", annotator="")
     assert response.headers["content-type"] == "application/json"
     question = response.json()["question"]
-    assert (set(question), set(question["items"][0])) == ({"token", "form", "items"}, {"id", "parts", "name"})
+    assert (set(question), set(question["items"][0])) == ({"token", "form", "items"}, {"id", "parts", "name", "place"})
     assert question["items"][0]["parts"][1]["text"] == nasty
 
 

@@ -53,12 +53,12 @@ def test_an_answer_sent_twice_counts_once_a_stale_one_not_at_all_and_names_can_b
     assert session.question("ann")[0] != token
     assert [one[2] for one in standing(session)] == ["same"]
     for name in ("x" * 61, "a\nb", "\x1b[2J"):
-        with pytest.raises(InputError, match="name"):
+        with pytest.raises(InputError):
             session.question(name)
     assert session.question("x" * 60)
     session.label({"r1": "cat"}, "ann")
     assert read_log(session.store.path).labels == {"r1": "cat"}
-    with pytest.raises(InputError, match="no row"):
+    with pytest.raises(InputError):
         session.label({"elsewhere": "cat"}, "ann")
 
 
@@ -73,7 +73,7 @@ def test_a_question_that_is_put_off_comes_back_after_ten_or_when_nothing_else_is
         assert session.question("")[1] == question
         answer(session, "same")
         assert len(standing(session)) == n_others + 1
-    with pytest.raises(NothingToAskError, match="no disjoint random pair is left"):
+    with pytest.raises(NothingToAskError):
         session.question("")
 
 
@@ -239,7 +239,7 @@ def test_match_questions_with_classes_merged_and_split_are_gone_on_with(open_ses
     # An example that was changed is chosen anew.
     assert again.question("ann")[1].left == asked.left
     again.close()
-    with pytest.raises(InputError, match="Is it the log of another table"):
+    with pytest.raises(InputError):
         open_session(n_points=2)
 
 
@@ -257,8 +257,10 @@ def test_a_person_is_thanked_after_as_many_answers_as_are_asked_of_one(open_sess
     session = open_session(goal=Goal(per_person=3))
     for _ in range(3):
         answer(session, "same", "ann")
-    with pytest.raises(NothingToAskError, match="your 3 questions"):
+    with pytest.raises(NothingToAskError):
         session.question("ann")
+    assert session.is_done("ann")
+    assert not session.is_done("bob")
     assert session.question("bob")
     session.undo("ann")
     answer(session, "different", "ann")
@@ -283,7 +285,7 @@ def test_people_share_as_many_questions_as_are_asked_for(open_session):
     for _ in range(6):
         answer(alone, "same", "ann")
     assert {one.question.why for one in alone.history()} == {"random"}
-    with pytest.raises(InputError, match="cannot overlap"):
+    with pytest.raises(InputError):
         open_session("private.jsonl", private=1.0, goal=Goal(overlap=0.5))
 
 
@@ -294,5 +296,5 @@ def test_an_audit_asks_what_others_answered_and_each_question_once(session):
     again = [answer(session, "same", "ann") for _ in range(3)]
     assert {one.question.why for one in again} == {"audit"}
     assert {one.left for one in again} == {one.left for one in others if not one.is_unsure}
-    with pytest.raises(NothingToAskError, match="The audit is over: 3 answers were given again"):
+    with pytest.raises(NothingToAskError):
         session.question("ann")

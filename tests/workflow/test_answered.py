@@ -129,6 +129,18 @@ def test_annotators_go_by_their_names(model, table):
     assert predicted(model, frame, answers=flipped)[2][150] == pytest.approx(expected(1 / (1 + np.e)))
 
 
+def test_a_certain_answer_says_more_than_a_guess(model, table):
+    frame, _ = table
+    asked = pd.DataFrame({"id_a": ["r150", "r152"], "id_b": ["r151", "r153"], "label": ["same", "same"]})
+    plain = model.predict_proba(frame)[:, 1]
+    moved = {}
+    for sure in ((0.9, 0.6), (0.75, 0.75), (0.6, 0.9), None):
+        given = asked if sure is None else asked.assign(confidence=sure)
+        moved[sure] = abs(np.array(predicted(model, frame, answers=given)[2]) - plain)[[150, 152]]
+    assert moved[0.9, 0.6][0] > moved[0.75, 0.75][0] > moved[0.6, 0.9][0] > 0
+    assert moved[0.9, 0.6][1] < moved[0.75, 0.75][1] < moved[0.6, 0.9][1]
+
+
 def test_row_numbers_and_three_classes(tmp_path):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 80)

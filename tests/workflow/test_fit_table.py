@@ -1,6 +1,7 @@
 """fit_table on frames of every kind."""
 
 import json
+import threading
 import warnings
 
 import numpy as np
@@ -10,7 +11,9 @@ import pyarrow as pa
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from sdulearn import PriorEstimate, fit_table, load_model
+from sdulearn import PriorEstimate, errors, fit_table, load_model
+from sdulearn.answers import classes_of_answers, read_answers
+from sdulearn.asking import ask
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, OrientationWarning
 from sdulearn.workflow.judge import choose
@@ -91,14 +94,49 @@ def test_warnings_of_a_fit_are_findings(frames, monkeypatch, labels):
     def warn(*given):
         for _ in range(2):
             warnings.warn("look out", UserWarning, stacklevel=1)
-            warnings.warn("which is +1?", OrientationWarning, stacklevel=1)
+            errors.warn("which is +1?", OrientationWarning)
         return choose(*given)
 
     monkeypatch.setattr("sdulearn.workflow.judge.choose", warn)
     found = fit_table(*frames, method="sddu", prior=0.7, labels=labels).report.findings
     shown = [(one.code, one.numbers()) for one in found if one.code in ("fit_warning", "names_uncertain")]
     noted = ("fit_warning", {"category": "UserWarning", "message": "look out"})
-    assert shown == ([noted, ("names_uncertain", {})] if labels is None else [noted])
+    assert shown == ([("names_uncertain", {}), noted] if labels is None else [noted])
+
+
+def test_warnings_of_a_fit_are_found_while_another_thread_chooses_questions():
+    """The filters of Python's warnings belong to all threads; a fit and a session must not share them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(id=[f"r{k}" for k in range(200)])
+    ends = rng.permutation(200)[:100].reshape(-1, 2)
+    answers = pd.DataFrame(np.char.add("r", ends.astype(str)), columns=["id_a", "id_b"])
+    # No model is better than guessing.
+    answers["label"] = np.where(rng.random(50) < 0.5, "same", "different")
+
+    def codes():
+        return sorted(str(one) for one in fit_table(table, answers, model="linear").report.findings)
+
+    alone = codes()
+    assert any("UselessModelWarning" in one for one in map(repr, fit_table(table, answers).report.findings))
+    shown = warnings.showwarning
+    over = threading.Event()
+
+    def ask_on():
+        seed = 0
+        while not over.is_set():
+            ask(X, lambda left, right: (left + right) % 2 == 0, 6, random_state=seed).model()
+            seed += 1
+
+    asking = threading.Thread(target=ask_on)
+    asking.start()
+    try:
+        together = [codes() for _ in range(3)]
+    finally:
+        over.set()
+        asking.join()
+    assert together == [alone] * 3
+    assert warnings.showwarning is shown
 
 
 def test_labels_name_the_classes_and_are_doubted_where_the_model_predicts_too_few(frames):
@@ -256,7 +294,7 @@ def test_three_classes_are_judged_by_random_questions(tmp_path):
 
 
 def test_answers_with_a_certainty(answers_about):
-    """Loose pairs: each certainty is taken at its word, and the report has one line for each person."""
+    """Loose pairs: certainties that the model does not contradict are kept, with one line for each person."""
     rng = np.random.default_rng(0)
     y = rng.choice([-1, 1], 300)
     table = pd.DataFrame(rng.normal(size=(300, 2)) + y[:, None], columns=["u", "v"])
@@ -275,3 +313,31 @@ def test_answers_with_a_certainty(answers_about):
     assert [one.rate for one in given] == [0.1, 0.1]
     with pytest.raises(InputError, match="answers with a certainty needs the joint likelihood"):
         fit_table(table, answers, method="sd")
+
+
+def test_how_often_answers_are_wrong_is_not_what_their_certainties_say(answers_about):
+    """Nobody is ever wrong, whatever certainty they state: at their word a quarter would be, and the model perfect."""
+    rng = np.random.default_rng(0)
+    y = rng.choice([-1, 1], 2000, p=[0.4, 0.6])
+    table = pd.DataFrame(rng.normal(size=(2000, 2)) + y[:, None], columns=["u", "v"])
+    table["id"] = [f"r{k}" for k in range(2000)]
+    answers = answers_about(y, rng.permutation(2000)[:400].reshape(-1, 2), certainty=rng.integers(1, 4, 200))
+    model = fit_table(table, answers, model="linear")
+    found = model.report
+    assert found.accuracy.low < right_of(model, table, y) < found.accuracy.high < 1
+    assert found.error_rate.low < 0.01 < found.error_rate.high < 0.2
+    assert found.prior.low < np.mean(y > 0) < found.prior.high
+    # Answers alone, of which none can be compared with another, tell nothing.
+    assert not classes_of_answers(read_answers(answers), 2)[1].error_rate.identified
+
+
+@pytest.mark.parametrize("error_rate", [0.0, 0.05, 0.3, 0.45])
+def test_an_error_rate_that_the_answers_contradict_is_a_warning(answers_about, error_rate):
+    """Nobody is wrong and the classes are far apart: the model agrees with more answers than would be right."""
+    rng = np.random.default_rng(0)
+    y = rng.choice([-1, 1], 300)
+    table = pd.DataFrame(rng.normal(size=(300, 2)) + 2 * y[:, None], columns=["u", "v"])
+    table["id"] = [f"r{k}" for k in range(300)]
+    answers = answers_about(y, rng.permutation(300)[:200].reshape(-1, 2))
+    codes = {one.code for one in fit_table(table, answers, model="linear", error_rate=error_rate).report.findings}
+    assert ("error_rate_too_high" in codes) == (error_rate > 0.1)

@@ -65,7 +65,8 @@ def read_answers(
         Names of the columns if they are unusual, for example
         ``{"id_a": "from", "id_b": "to", "label": "verdict"}``, or as text ``"from,to,verdict"``;
         ``{"items": "cards", "groups": "piles"}`` or ``"x=new,first=left,second=right,chosen=nearer"``;
-        "sheet" is the name of a workbook's sheet, or its number, by default the first.
+        "sheet" is the name of a workbook's sheet, or its number, by default the first
+        that is not hidden.
     words : mapping or str, optional
         Meaning of unusual words, for example ``{"yes": "similar", "no": "dissimilar"}``,
         and steps of a scale, ``{">=4": "similar", "3": "unsure", "<=2": "dissimilar"}``; a number is a
@@ -167,7 +168,7 @@ def _read_answers(
     if "label" not in roles:
         return _shown_together(sheet, roles, rows, bad, split_per_person(words)[0])
     nearer = [row for row in rows if of_page and row["asked"].form == NEARER]
-    rows = [row for row in rows if row not in nearer] if nearer else rows
+    rows = [row for row in rows if not (of_page and row["asked"].form == NEARER)]
     rows, shown = _labelled(sheet, roles, rows, bad, words)
     if not rows and bad:
         raise _nothing_readable(name, bad)

@@ -29,6 +29,7 @@ from sdulearn.io.files import (
     is_location,
     read_bytes,
     text_head,
+    with_single_keys,
 )
 from sdulearn.parts import is_dask
 from sdulearn.tables.excel import read_workbook
@@ -55,8 +56,8 @@ _ID_STEM = re.compile(
 )
 _NEGATIVE = ("-1", "0", "false", "no")
 _POSITIVE = ("1", "true", "yes")
-# Whole numbers as Python writes them: 007 is a name.
-_WHOLE = re.compile(r"-?[1-9][0-9]*|0")
+# Whole numbers as Python writes them, which numpy holds: 007 is a name.
+_WHOLE = re.compile(r"-?[1-9][0-9]{0,17}|0")
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,12 @@ def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str],
         raise InputError(f"{path} cannot be split into cells ({error}). Is a quote left open?") from None
     if not any(cell.strip() for line in lines[:head] for cell in line.split(mark)):
         raise InputError(f"{path} holds nothing but delimiters. Its first line must name the columns.")
-    return names, _records(names, rows)
+    too_long = f"more cells than the {len(names)} columns"
+    numbered = [
+        (line, too_long if any(map(str.strip, cells[len(names) :])) else record)
+        for (line, cells), (_, record) in zip(rows, _records(names, rows), strict=True)
+    ]
+    return names, numbered
 
 
 def _json_content(name: str, file_format: str, text: str) -> Sheet:
@@ -169,17 +175,18 @@ def _json_content(name: str, file_format: str, text: str) -> Sheet:
     items = (
         enumerate(whole, 1) if isinstance(whole, list) else [(k, _parsed(line)) for k, line in lines if line.strip()]
     )
-    records = [(k, item if isinstance(item, dict) else "not a JSON object") for k, item in items]
+    unusable = "not a JSON object, or one with a key twice"
+    records = [(k, item if isinstance(item, dict) else unusable) for k, item in items]
     if file_format == "json" and not is_list and not any(isinstance(record, dict) for _, record in records):
-        what = "it must hold an object, a list of objects, or one object per line"
+        what = "it must hold an object, a list of objects, or one object per line, and no key twice in one"
         raise InputError(f"{name} is not JSON, or is cut off: {what}. Export or copy it again.")
     return Sheet(name, "json" if is_list else "jsonl", *_keyed(records))
 
 
 def _parsed(text: str) -> object:
-    """Parse JSON; return None where it is not."""
+    """Parse JSON; return None where it is not, or an object has a key twice."""
     with suppress(ValueError, RecursionError):
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=with_single_keys)
     return None
 
 

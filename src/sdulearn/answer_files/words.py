@@ -47,24 +47,26 @@ _STATED = {
 }  # fmt: skip
 # Probabilities of being right at the ends of a scale of certainty. Of 45,000 answers of people 60, 74 and 87% were
 # right at certainty 1, 2 and 3.
+_SCALE_ENDS = (0.6, 0.9)
 # Nobody takes so many seconds for every answer.
 _LONG_SECONDS = 100
-_SCALE_ENDS = (0.6, 0.9)
+# A number with a decimal comma; 1,234 may be more than a thousand.
+_DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d{1,2}|0?,\d+)")
 
 
 def label_text(text: str) -> str:
     """Spell a label in one way: lower case, '-' for blanks and underscores, 1 for 1.0."""
     value = number(text)
-    if value is not None and value.is_integer():
-        return str(int(value))
+    if value is not None and np.isfinite(value):
+        return str(int(value)) if value.is_integer() else str(value)
     plain = unicodedata.normalize("NFKD", text.casefold())
-    return re.sub(r"[\s_]+", "-", re.sub("[\u0300-\u036f'’.!]", "", plain) if value is None else plain)
+    return re.sub(r"[\s_]+", "-", re.sub("[\u0300-\u036f'’.!]", "", plain))
 
 
 def number(text: str) -> float | None:
-    """Return the number that a text spells."""
+    """Return the number that a text spells, also as 0,9."""
     try:
-        return float(text)
+        return float(text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text) else text)
     except ValueError:
         return None
 
@@ -76,7 +78,7 @@ def is_answer(text: str) -> bool:
 
 def seconds(texts: Iterable[str], column: str) -> Array:
     """Return how long answers took; the name of the column may say milliseconds, as ``rt`` of jsPsych does."""
-    numbers = np.array([number(text.replace(",", ".")) for text in texts], dtype=np.float64)
+    numbers = np.array([number(text) for text in texts], dtype=np.float64)
     usable = np.where(np.isfinite(numbers) & (numbers >= 0), numbers, np.nan)
     name = column.lower().strip()
     are_milliseconds = re.search(r"ms\W*$", name) or (
@@ -97,7 +99,12 @@ def certainties(cells: Iterable[str]) -> dict[str, float]:
         on_scale = {str(k): round(low + (high - low) * (k - 1) / (steps[-1] - 1), 4) for k in steps}
         stated = {cell: on_scale.get(text) for cell, text in texts.items()}
     else:
-        stated = {cell: _STATED.get(text, number(text)) for cell, text in texts.items()}
+        # Of the steps 0, 1 and 2 the middle one is no certainty of 1.
+        is_scale = bool(steps) and steps[-1] > 1
+        stated = {
+            cell: None if is_scale and text.isdigit() else _STATED.get(text, number(text))
+            for cell, text in texts.items()
+        }
     # A blank cell states nothing, and counts as certain.
     return {"": 1.0} | {cell: value for cell, value in stated.items() if value is not None and 0.5 <= value <= 1}
 
@@ -206,7 +213,7 @@ def _ask_about_scale(path: str, counts: Mapping[str, int]) -> str:
     return (
         f"{path} has the labels {shown}, which may be a scale. Say what each step means. If the highest means similar: "
         f"`words='{as_parameter(hard)}'` or, as probabilities of similar, `words='{as_parameter(soft)}'`. If not, "
-        f"exchange the two. Where people use the scale differently: `words='{steps[0]}-{steps[-1]}=per person'`."
+        f"exchange the two. Where people use the scale differently: `words='{PER_PERSON}'`."
     )
 
 

@@ -26,7 +26,7 @@ from sdulearn.answers.graph import (
     with_founders,
 )
 from sdulearn.answers.likelihood import Likelihood
-from sdulearn.answers.propagate import FactorGraph
+from sdulearn.answers.propagate import FactorGraph, class_columns
 from sdulearn.answers.rates import (
     DROP,
     HIGHEST,
@@ -194,8 +194,9 @@ class AnswerModel:
         Raises
         ------
         InputError
-            If more than two classes explain the answers far better than errors do.
+            If more than two classes explain the answers far better than errors do, or labels name other classes.
         """
+        class_columns(graph.labels[graph.labels != 0], n_classes)  # refuses labels of other classes
         numbers, annotator = np.unique(graph.annotators, return_inverse=True)
         if not graph.n_answers:
             return model_of_columns(graph.annotators, unknown_rates(0))
@@ -224,6 +225,28 @@ class AnswerModel:
         value = np.clip((wrong + 0.5) / (n + 1), LOWEST, HIGHEST)
         low, high = np.minimum(beta_ends(wrong / np.maximum(n, 1), n), HIGHEST)
         return model_of_columns(annotators, RateColumns(*np.where(n > 0, (value, low, high), LOWEST)))
+
+    @classmethod
+    def stated(cls, rates: Mapping[int, float], graph: AnswerGraph, whole: Rate) -> AnswerModel:
+        """Return rates by stated certainty, moved together into the interval of the rate of all answers.
+
+        Certainties tell which answers are wrong more often; how often they are wrong in all is known no better than
+        without them.
+        """
+        given = cls.given(rates, graph)
+        mean = given.error_rate.value
+
+        def moved(rate: float, to: float) -> float:
+            if to <= mean:
+                return rate * to / mean
+            return rate + (HIGHEST - rate) * (to - mean) / (HIGHEST - mean)
+
+        best = min(max(mean, whole.low), whole.high)
+        by_annotator = {
+            a: replace(r, value=moved(r.value, best), low=moved(r.value, whole.low), high=moved(r.value, whole.high))
+            for a, r in given.by_annotator.items()
+        }
+        return replace(given, error_rate=_mean_rate(list(by_annotator.values())), by_annotator=by_annotator)
 
     @property
     def of_crowd(self) -> bool:
@@ -496,6 +519,16 @@ def answer_model_of(
     if isinstance(error_rate, str):
         return AnswerModel.estimate(graph, n_classes, answer_table=answer_table)
     return AnswerModel.given(error_rate, graph)
+
+
+def rate_of_all(graph: AnswerGraph, n_classes: int) -> Rate:
+    """Return how often answers are wrong, whoever gave them, by the answers alone."""
+    everybody = np.zeros(graph.n_answers, dtype=np.int64)
+    if n_classes == 2:
+        columns = two_class_rates(graph, everybody, 1, None)
+    else:
+        columns = question_rates(graph, everybody, 1, n_classes)
+    return model_of_columns(everybody, columns).error_rate
 
 
 def is_crowd(graph: AnswerGraph, n_classes: int = 2) -> bool:

@@ -20,6 +20,7 @@ from sdulearn.answers.answer_model import (
     is_crowd,
     log_node_probabilities,
     posteriors,
+    rate_of_all,
 )
 from sdulearn.answers.graph import AnswerGraph, connect, first_by, least_classes, sum_by
 from sdulearn.answers.many_classes import classes_of_groups, groups_for, number_of_classes
@@ -253,7 +254,8 @@ def estimate_answers(answers: Answers, graph: AnswerGraph, used: Indices, n_clas
     if crowd or by_person is None:
         model = AnswerModel.estimate(graph, n_classes)
     else:
-        model = AnswerModel.given(calibrated_rates(graph, by_person, stated, n_classes), graph)
+        rates = calibrated_rates(graph, by_person, stated, n_classes)
+        model = AnswerModel.stated(rates, graph, rate_of_all(graph, n_classes))
     known = np.full((graph.n_points, n_classes), -np.log(n_classes))
     probabilities = posteriors(model, graph, known) if crowd else None
     return Estimate(graph, model, model if by_person is None else model.of_people(by_person), probabilities)
@@ -438,6 +440,6 @@ def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> 
         new = chances[:, k:].sum(axis=1)
         first = first_by(graph.component, -graph.degree, -new.round(3))
         first = first[(graph.degree[first] > 0) & (new[first] > 1 - 1e-9 - _DOUBT * k / n_classes)]
-        graph = replace(graph, labels=np.where(np.isin(np.arange(graph.n_points), first), code, graph.labels))
+        graph = graph.with_values(labels=np.where(np.isin(np.arange(graph.n_points), first), code, graph.labels))
         chances = model.factor_graph(graph, n_classes).propagate(tol=ROUGH_TOL).posteriors
     return chances

@@ -272,13 +272,34 @@ class AnswerGraph:
         """Return the values of the kept rows, of one for each row of ``y``, or raise."""
         if values.shape != (self.n_given,):
             raise InputError(f"`{name}` has shape {values.shape}, but `y` has {self.n_given} rows.")
-        return values[self.rows]
+        kept = values[self.rows]
+        if kept.dtype.kind == "f" and np.isnan(kept).any():
+            raise InputError(f"`{name}` is NaN for {np.isnan(kept).sum()} row(s). Give a value for each row of `y`.")
+        return kept
+
+    def with_values(
+        self, *, same: Codes | None = None, weights: Array | None = None, labels: Codes | None = None
+    ) -> AnswerGraph:
+        """Return the same questions with other answers, weights or labels; components need not be found again."""
+        graph = replace(
+            self,
+            same=self.same if same is None else same,
+            weights=self.weights if weights is None else weights,
+            labels=self.labels if labels is None else labels,
+        )
+        if same is None:
+            vars(graph)["_connected"] = self._connected
+            vars(graph)["_connected_in_folds"] = self._connected_in_folds
+        for name in ("ends", "degree", "component_sizes", "first_row"):
+            if name in vars(self):
+                vars(graph)[name] = vars(self)[name]
+        return graph
 
     def restrict(self, answers: Mask, labels: Mask) -> AnswerGraph:
         """Return the same points with some of the answers and labels."""
         left = np.where(labels, self.labels, 0)
         if answers.all():
-            return self if np.array_equal(left, self.labels) else replace(self, labels=left)
+            return self if np.array_equal(left, self.labels) else self.with_values(labels=left)
         return replace(
             self,
             end_rows=self.end_rows[answers],
@@ -300,7 +321,7 @@ class AnswerGraph:
         inside = np.all(place[self.ends] >= 0, axis=1)
         part = self.restrict(inside, np.ones(self.n_points, dtype=bool))
         shown = place[self.row_point] >= 0
-        return replace(
+        graph = replace(
             part,
             rows=self.rows[shown],
             row_point=place[self.row_point[shown]],
@@ -311,6 +332,12 @@ class AnswerGraph:
             point_weights=self.point_weights[points],
             clusters=None if self.clusters is None else np.unique(self.clusters[points], return_inverse=True)[1],
         )
+        if np.array_equal(inside, np.any(place[self.ends] >= 0, axis=1)):
+            # Whole components need not be found again, only numbered in the order of their first points.
+            _, first, number = np.unique(self.component[points], return_index=True, return_inverse=True)
+            sides = self.sides[points]
+            vars(graph)["_connected"] = _Connected(np.argsort(np.argsort(first))[number], sides * sides[first][number])
+        return graph
 
     def folds(self, shown: Mask) -> tuple[AnswerGraph, Indices]:
         """Return the answers and labels that each fold knows, on copies of all points.
@@ -352,6 +379,10 @@ class AnswerGraph:
             point_weights=np.tile(self.point_weights, n_folds),
             clusters=clusters,
         )
+        key = shown.tobytes()
+        if key not in self._connected_in_folds:
+            self._connected_in_folds[key] = graph._connected
+        vars(graph)["_connected"] = self._connected_in_folds[key]
         return graph, answer
 
     def _touched(self, points: Mask) -> Mask:
@@ -414,6 +445,11 @@ class AnswerGraph:
     @cached_property
     def _connected(self) -> _Connected:
         return connect_both_ways(self.ends, self.same, self.n_points)
+
+    @cached_property
+    def _connected_in_folds(self) -> dict[bytes, _Connected]:
+        # By the points that the folds show: the folds that estimate error rates also choose a penalty.
+        return {}
 
     @property
     def component(self) -> Indices:
@@ -520,7 +556,7 @@ def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
     total = np.bincount(of_answer, graph.weights, size) + np.bincount(of_label, graph.point_weights[known], size)
     count = np.bincount(of_answer, minlength=size) + np.bincount(of_label, minlength=size)
     mean = np.where(count > 0, total, 1.0) / np.maximum(count, 1)
-    return replace(graph, weights=graph.weights / mean[of_answer]), mean
+    return graph.with_values(weights=graph.weights / mean[of_answer]), mean
 
 
 def independent_answers(graph: AnswerGraph) -> Mask:
@@ -610,7 +646,7 @@ def with_founders(graph: AnswerGraph, n_classes: int) -> AnswerGraph:
     classes, first = np.unique(groups[order], return_index=True)
     labels = np.zeros_like(groups)
     labels[order[first[classes > 0]]] = classes[classes > 0]
-    return replace(graph, labels=np.where(graph.labels == 0, labels, graph.labels))
+    return graph.with_values(labels=np.where(graph.labels == 0, labels, graph.labels))
 
 
 def connect(ends: Indices, n_points: int) -> Indices:

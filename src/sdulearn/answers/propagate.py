@@ -482,14 +482,14 @@ def _label_potentials(
     """Return potentials that exclude classes by labels, and the labelled class of each group."""
     label = np.full(n_groups, -1)
     known = np.flatnonzero(graph.labels)
-    classes = _class_numbers(graph.labels[known], n_classes)
+    classes = class_columns(graph.labels[known], n_classes)
     classes = np.where(swapped[known], 1 - classes, classes)
     label[group[known]] = classes
     allowed = np.where(np.eye(n_classes, dtype=bool)[classes], 0.0, -np.inf)
     return sum_by(group[known], allowed, n_groups), label
 
 
-def _class_numbers(labels: Codes, n_classes: int) -> Indices:
+def class_columns(labels: Codes, n_classes: int) -> Indices:
     """Return the column of each label: -1 and +1 with two classes, 1 to K with more."""
     largest = labels.max(initial=0)
     if n_classes == 2 and largest <= 1:

@@ -330,7 +330,7 @@ def answer_numbers(values: ArrayLike | None, n_answers: int, name: str) -> Codes
     """Return annotators or questions of answers as integers, 0 where not known, or raise."""
     given = np.zeros(n_answers, dtype=np.int64) if values is None else np.asarray(values)
     if name == "annotators" and given.dtype.kind in "OU" and given.size:
-        who = [value if _is_known(value) else "" for value in given.ravel()]
+        who = [value if is_known(value) else "" for value in given.ravel()]
         if all(isinstance(value, Integral) for value in who if value != ""):
             given = np.array([value or 0 for value in who]).reshape(given.shape)
         else:
@@ -346,7 +346,7 @@ def answer_numbers(values: ArrayLike | None, n_answers: int, name: str) -> Codes
     return numbers
 
 
-def _is_known(value: object) -> bool:
+def is_known(value: object) -> bool:
     """Return whether a value of an object column is neither None, NaN nor pandas.NA."""
     try:
         return value is not None and bool(value == value)

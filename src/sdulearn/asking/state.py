@@ -17,7 +17,6 @@ share its question; forced choices imply no pair.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from sklearn.model_selection import check_cv
 from sdulearn.answers.records import implied_pairs, number_annotators
 from sdulearn.asking.points import AS_GIVEN, Points
 from sdulearn.asking.records import Classes, RowAnswer, read_classes
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, ignored_warnings
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike
 
@@ -72,7 +71,7 @@ _SHARPNESS = (-4.0, 1.0)
 _FALLS = 2
 # Keeps the logarithm of a probability finite.
 _TINY = 1e-300
-# One fit at a time: warning filters belong to the whole process.
+# One model at a time.
 _FITTING = RLock()
 Fitted = TypeVar("Fitted")
 
@@ -553,9 +552,8 @@ class State:
 
 
 def fit_quietly(fit: Callable[[MatrixLike, Codes], Fitted], X: MatrixLike, y: Codes) -> Fitted:
-    """Fit, one thread at a time, without the warnings about few answers: estimates have intervals."""
-    with _FITTING, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    """Fit without the warnings about few answers: estimates have intervals."""
+    with ignored_warnings(Warning):
         return fit(X, y)
 
 

@@ -8,7 +8,6 @@ linear in the kernels, so a fitted score is a few arrays, which a model file can
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.likelihood import Likelihood
-from sdulearn.errors import InputError, UselessModelWarning
+from sdulearn.errors import InputError, UselessModelWarning, ignored_warnings
 from sdulearn.io.typed import finite
 from sdulearn.joint.estimators import PairLogisticRegressionCV
 from sdulearn.types import Array, Indices, Rows
@@ -222,9 +221,8 @@ def linear_start(data: FoldedPoints, model: PairLogisticRegressionCV, with_kerne
         kernels = _KernelMap.of(A, graph.point_weights, blank.gamma, data.seed)
         A = rbf_kernel(A, kernels.centres, blank.gamma) @ kernels.factors - kernels.shift
     spread = _on_rows(graph)
-    with warnings.catch_warnings():
-        # The whole model is judged at the end.
-        warnings.simplefilter("ignore", UselessModelWarning)
+    # The whole model is judged at the end.
+    with ignored_warnings(UselessModelWarning):
         model.set_params(cv=PredefinedSplit(data.fold[spread.row_point])).fit(A[spread.row_point], spread)
     models = [model, *(fold for _, fold in model.fold_models_)]
     score, *folds = [_score(blank, kernels, fitted.coef_.T, fitted.intercept_) for fitted in models]

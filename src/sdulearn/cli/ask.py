@@ -20,7 +20,7 @@ from sdulearn.answers.records import flip_rate
 from sdulearn.asking.session import Goal, Session, continue_asker
 from sdulearn.cli import digits
 from sdulearn.cli import options as cli
-from sdulearn.cli.finish import Finish
+from sdulearn.cli.finish import FORCED_CHOICES, Finish
 from sdulearn.cli.machines import ask_machine
 from sdulearn.diagnostics import check_source
 from sdulearn.errors import InputError, require
@@ -138,7 +138,7 @@ def _read(arguments: argparse.Namespace, before: LogContents) -> Asked:
             image=arguments.images,
             audio=arguments.audio,
             columns=arguments.show,
-            hidden=() if oracle is None else (oracle,),
+            hidden=reading.drop,
             root=arguments.image_root or arguments.table.parent,
             deviations={one.name: standardised[:, part.start] for one, part in columns.parts if one.kind == "number"},
         )
@@ -173,6 +173,8 @@ def _session(arguments: argparse.Namespace, asked: Asked, log: AnswerStore) -> S
         # A machine would repeat itself; an audit by a person checks it.
         options["repeat_share"] = 0.0
     asker = continue_asker(asked.X, log, ids, random_state=seed, grown_from=asked.grown_from, **options)
+    if asker.design == "nearer":
+        cli.say(FORCED_CHOICES)
     goal = Goal(arguments.per_person, arguments.overlap, arguments.until, arguments.audit)
     session = Session(asker, not is_loopback(arguments.host), goal)
     settings: dict[str, Any] = {"design": asker.design, "classes": classes}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,7 +22,7 @@ from sdulearn.answers.checks import (
 from sdulearn.answers.records import flip_rate, random_ends
 from sdulearn.answers.y import DISSIMILAR, SIMILAR
 from sdulearn.cli import options as cli
-from sdulearn.errors import shortened
+from sdulearn.errors import caught_warnings, shortened
 from sdulearn.findings import Finding, FitWarning, NoAnswers, Repeats, SelfPairs, UnknownIds
 from sdulearn.io.files import written_whole
 from sdulearn.prior import PriorEstimate, estimate_prior, random_of
@@ -91,8 +90,7 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
         return [*about, *empty], check_answers(answers)
     # Answers about entities have neither a few classes nor a prior, and odd cycles are no contradiction there.
     entities = any(finding.code == "entities" for finding in about)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with caught_warnings() as caught:
         n_classes = arguments.classes
         if n_classes == "auto" and not entities:
             number = count_classes(graph)
@@ -100,7 +98,7 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
             about += class_number(number)
         known = AnswerModel.given(0.0, graph)
         model = known if entities else estimate_answers(answers, graph, used, n_classes).people
-    notes = [FitWarning(message=str(one.message), category=one.category.__name__) for one in caught]
+    notes = [FitWarning(message=message, category=category.__name__) for message, category in caught]
     errors = np.clip(model.errors(answers.annotator_numbers), 0.01, 0.5)
     checks = check_answers(answers, errors)
     # Odd cycles contradict two classes only, and `ask` repeats questions and shares points by design.

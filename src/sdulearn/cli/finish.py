@@ -36,6 +36,10 @@ _FEWEST = 10
 NEXT = """What to try next:
   {program} predict {model} {table} -o classes.csv
   {program} ask TABLE.csv -o answers.jsonl    # with a table of your own"""
+FORCED_CHOICES = (
+    "sdulearn fit learns nothing from forced choices alone, as they do not say that two rows are of the same class. "
+    "Ask some questions with --design match, too, into the same log."
+)
 
 
 class Finish:
@@ -124,6 +128,8 @@ class Finish:
             return
         if self.arguments.demo:
             self._say_result()
+        elif all(answer.question.form == "nearer" for answer in self.session.history()):
+            cli.say(FORCED_CHOICES)
         elif self.model is None:
             command = ["sdulearn", "fit", self.arguments.table, self.log, "-o", self.log.with_suffix(".sdu")]
             cli.say(f"Learn from them: {shlex.join(map(str, command))}")

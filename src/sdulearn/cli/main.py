@@ -34,9 +34,9 @@ COMMANDS = {
 Ask people "same class, or different?" about the rows of a table, on a page in the browser.
 
 Each answer is on the disk, in the log (-o), before the next question shows: stop at any time, and continue later with
-the same command. The last page fits a model; so does `sdulearn fit TABLE LOG -o MODEL`. All columns of a row are shown,
-unless --text, --images, --audio or --show name some. The next rows are chosen from the features, which are read as by
-`sdulearn fit`. Several people can answer at once; for people on other machines see --host.""",
+the same command. The last page fits a model; so does `sdulearn fit TABLE LOG -o MODEL`. All columns of a row are shown
+but those of --drop, unless --text, --images, --audio or --show name some. The next rows are chosen from the features,
+which are read as by `sdulearn fit`. Several people can answer at once; for people on other machines see --host.""",
     ),
     "check": Command(
         "summarise a file of answers and report problems",

@@ -138,13 +138,20 @@ def read(path: Location) -> tuple[Header, Arrays]:
     return _parse(path, body, header_size)
 
 
+def _finite(text: str) -> float:
+    """Read a number that is not infinite, as no file of ours has one."""
+    if not math.isfinite(value := float(text)):
+        raise ValueError(f"{text} is not a finite number")
+    return value
+
+
 def _parse(path: Location, body: bytes, header_size: int) -> tuple[Header, Arrays]:
     """Return header and arrays; every size is checked against the bytes before it is used."""
     start = _PREFIX.size + header_size
     if start > len(body):
         raise ModelFileError(f"{path} is damaged: its header is said to be longer than the file.")
     try:
-        header = json.loads(body[_PREFIX.size : start].decode())
+        header = json.loads(body[_PREFIX.size : start].decode(), parse_float=_finite, parse_constant=_finite)
         specs = [(str(s["name"]), _DTYPES[s["dtype"]], tuple(s["shape"])) for s in header.pop("arrays")]
         shapes = [shape for *_, shape in specs]
         lengths = [n for shape in shapes for n in shape]

@@ -261,6 +261,13 @@ def as_text(value: object) -> str:
     return str(int(value) if whole else value).strip()  # type: ignore[call-overload]
 
 
+def with_single_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object, as ``object_pairs_hook``; a ValueError if a key is there twice."""
+    if len(cells := dict(pairs)) < len(pairs):
+        raise ValueError("a key is there twice")
+    return cells
+
+
 def as_cell(text: str) -> str:
     """Return a text for a CSV file, with an apostrophe where a spreadsheet would run a formula."""
     return f"'{text}" if _FORMULA.match(text) else text

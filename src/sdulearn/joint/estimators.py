@@ -26,6 +26,7 @@ from sdulearn.answers.answer_model import (
     renamed,
 )
 from sdulearn.answers.graph import ENOUGH, AnswerGraph, least_classes
+from sdulearn.answers.propagate import class_columns
 from sdulearn.answers.rates import FIRST_RATE, SELDOM
 from sdulearn.answers.y import U
 from sdulearn.base import (
@@ -659,10 +660,11 @@ class PairLogisticRegressionCV(PairLogisticBase):
     def _find_number(self, X: Rows, points: TrainingPoints, shown: Mask) -> tuple[_Chosen | None, tuple[int, int]]:
         """Return the fit with the best number of classes (None if two), and the interval."""
         graph = points.graph
+        n_named = int(graph.labels.max(initial=0))
         # A table needs the number of classes.
-        model = self._class_answer_model(points, MAX_CLASSES, False)
+        model = self._class_answer_model(points, max(MAX_CLASSES, n_named), False)
         # Labels 1 and 2 are those of three classes or more.
-        fewest = max(_least_classes(graph, model), 3 if graph.labels.max(initial=0) > 1 else 2)
+        fewest = max(_least_classes(graph, model), 3 if n_named > 1 else 2)
         most = max(min(MAX_CLASSES, graph.n_points // 2), fewest)
         problems = (self._problem(points, model, k) for k in range(fewest, most + 1))
         number = choose_number(problems, fewest, self._power, shown)
@@ -753,20 +755,30 @@ def _ties(graph: AnswerGraph, n_classes: int) -> tuple[bool, str]:
 
 def _warn_of_empty_classes(X: Rows, problem: Problem, fit: Fit) -> None:
     """Warn where the answers do not support the requested number of classes."""
-    graph = problem.likelihood.graph
+    graph = problem.points.everything
     n_classes = len(fit.coef)
     enough, counts = _ties(graph, n_classes)
     # For a crowd the answer model has compared the numbers of classes.
     enough = enough or problem.likelihood.evidence is not None
-    empty = np.setdiff1d(np.arange(n_classes), _used(X, fit)) + 1
-    if _of_one_kind(graph) or (enough and not len(empty)):
+    predicted = np.argmax(X @ fit.coef.T + fit.intercept, axis=1)
+    empty = np.setdiff1d(np.arange(n_classes), predicted)
+    # Two classes without a label or a "same" answer may be one: points of both are only known to be of no other.
+    first, second = predicted[graph.end_rows[graph.same > 0]].T
+    untied = np.setdiff1d(np.arange(n_classes), np.append(first[first == second], graph.labels - 1))
+    if _of_one_kind(graph) or (enough and not len(empty) and len(untied) < 2):
         return
     finding = f"The answers may be too few for {n_classes} classes: some may be confused with each other."
     if len(empty):
-        names = ", ".join(map(str, empty.tolist()))
-        which = f"Class {names} of {n_classes} has" if len(empty) == 1 else f"Classes {names} of {n_classes} have"
-        finding = f"{which} no row among the {X.shape[0]:,}: the answers do not support so many classes."
+        has = "has" if len(empty) == 1 else "have"
+        finding = f"{_named(empty, n_classes)} {has} no row among the {X.shape[0]:,}: answers support fewer classes."
+    elif len(untied) > 1:
+        finding = f'{_named(untied, n_classes)} have no label and no "same" answer, so nothing tells them apart.'
     warn(f"{finding} {counts} {_ASK_MORE}, or ask for fewer classes.", ClassNumberWarning)
+
+
+def _named(classes: Indices, n_classes: int) -> str:
+    """Return the names of some classes, numbered from 0, as the beginning of a sentence."""
+    return f"{'Class' if len(classes) == 1 else 'Classes'} {', '.join(map(str, classes + 1))} of {n_classes}"
 
 
 def _of_one_kind(graph: AnswerGraph) -> bool:
@@ -782,12 +794,7 @@ def _least_classes(graph: AnswerGraph, model: AnswerModel) -> int:
 
 def _check_answers(graph: AnswerGraph, n_classes: int, prior: object) -> None:
     """Refuse wrong labels; warn of answers of one kind."""
-    labels = graph.labels[graph.labels != 0]
-    if n_classes > 2 and len(labels) and (labels.min() < 1 or labels.max() > n_classes):
-        raise InputError(
-            f"With `n_classes={n_classes}` labels are 1 to {n_classes}, and 0 where not known; "
-            f"`y[:, 3]` has {np.unique(labels)[:10].tolist()}."
-        )
+    class_columns(graph.labels[graph.labels != 0], n_classes)
     if _of_one_kind(graph):
         finding = '"same", which one class for all rows explains fully, so the classes are'
         if graph.same[0] < 0:

@@ -28,8 +28,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from sdulearn.answers.answer_model import NumberOfClasses
-from sdulearn.answers.graph import sum_by, sum_matrix
+from sdulearn.answers.graph import AnswerGraph, sum_by, sum_matrix
 from sdulearn.answers.likelihood import Likelihood
+from sdulearn.answers.propagate import class_columns
 from sdulearn.answers.rates import SCALES
 from sdulearn.joint.data import PriorPull, TrainingPoints, axis_penalties, bordered_sum
 from sdulearn.joint.starts import ClassStarts, Sides, TwoClassStarts
@@ -54,7 +55,7 @@ _N_AGAIN = 4
 _SHRUNK = 0.5
 # No single answer may dominate the score of a model.
 _SMALLEST_CHANCE = 1e-6
-# Draws of the classes by which the probability of all answers to a question is estimated.
+# Draws of the classes by which the probability of all answers to a question of more than two points is estimated.
 _N_DRAWS = 400
 # Few answers make overconfident models, and a strong penalty underconfident ones: logits are
 # divided by the one of these that suits all folds best.
@@ -320,7 +321,7 @@ def _left_out(folds: Folds, Z: Array) -> Array:
             same = np.einsum("ijk,ijk->ik", q[first], q[second])
             agrees = np.where(graph.same[answers, None] > 0, same, 1 - same)
             errors = whole.errors[answers, None]
-            classes = graph.labels[labels] - 1 if whole.n_scores > 1 else (graph.labels[labels] > 0).astype(int)
+            classes = class_columns(graph.labels[labels], whole.n_classes)
             chances = np.concatenate([(1 - errors) * agrees + errors * (1 - agrees), q[labels, classes]])
         scores[k] = weights @ np.log(np.maximum(chances, _SMALLEST_CHANCE)) / weights.sum()
     return scores
@@ -380,21 +381,35 @@ def question_chances(fits: FoldFits) -> Array:
     models of one alpha.
     """
     graph = fits.folds.problem.likelihood.graph
-    rng = np.random.default_rng(0)
     chances = np.full((len(SCALES), int(graph.question.max(initial=-1)) + 1), np.nan)
-    by_question = sum_matrix(graph.question, chances.shape[1]).T
     by_fold = fits.folds.posterior(np.repeat(SCALES, fits.folds.n_folds) * np.tile(fits.scores(), len(SCALES)))
     for k, of_fold in enumerate(fits.folds.shown.T):
-        left_out = np.unique(graph.question[~of_fold[graph.ends].all(axis=1)])
+        left_out = np.isin(graph.question, graph.question[~of_fold[graph.ends].all(axis=1)])
         q = by_fold[:, :, :, k]
-        below = np.cumsum(q / q.sum(axis=1, keepdims=True), axis=1)[:, :-1]
+        right = _all_right(graph, left_out, q / q.sum(axis=1, keepdims=True))
+        # Half a draw is added to either side, so that none is certain.
+        chances[:, graph.question[left_out]] = (right.T * _N_DRAWS + 0.5) / (_N_DRAWS + 1)
+    return chances
+
+
+def _all_right(graph: AnswerGraph, asked: Mask, q: Array) -> Array:
+    """Return, by answer ``asked``, the probability (n_asked, B) that all to its question are right.
+
+    Class probabilities are q (n_points, n_classes, B). It is exact for a pair, and by draws for larger questions.
+    """
+    first, second = graph.ends[asked].T
+    agree = np.einsum("ijk,ijk->ik", q[first], q[second])
+    right = np.where(graph.same[asked, None] > 0, agree, 1 - agree)
+    if (larger := graph.in_larger_question[asked]).any():
+        rng = np.random.default_rng(0)
+        by_question = sum_matrix(np.unique(graph.question[asked][larger], return_inverse=True)[1], larger.sum())
+        below = np.cumsum(q, axis=1)[:, :-1]
         for row, of_row in enumerate(np.moveaxis(below, 2, 0)):
             drawn = (rng.random((_N_DRAWS, len(q), 1)) > of_row).sum(axis=2)
-            same = drawn[:, graph.ends[:, 0]] == drawn[:, graph.ends[:, 1]]
-            wrong = (same != (graph.same > 0)).astype(np.float64) @ by_question
-            # Half a draw is added to either side, so that none is certain.
-            chances[row, left_out] = (((wrong == 0).sum(axis=0) + 0.5) / (_N_DRAWS + 1))[left_out]
-    return chances
+            same = drawn[:, first[larger]] == drawn[:, second[larger]]
+            wrong = (same != (graph.same[asked][larger] > 0)).astype(np.float64) @ by_question.T @ by_question
+            right[larger, row] = (wrong == 0).mean(axis=0)
+    return right
 
 
 class Choice(NamedTuple):

@@ -18,8 +18,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binomtest, norm
+from sklearn.pipeline import Pipeline
 
-from sdulearn.answers.answer_model import known_answer_model
+from sdulearn.answers.answer_model import AnswerModel, known_answer_model
 from sdulearn.answers.graph import ENOUGH, AnswerGraph
 from sdulearn.answers.y import U
 from sdulearn.dependence import answer_spread, point_spread
@@ -28,6 +29,7 @@ from sdulearn.prior import (
     ErrorRates,
     KnownRates,
     around,
+    check_confidence,
     check_two_classes,
     classes_by_answers,
     clopper_pearson,
@@ -41,10 +43,12 @@ from sdulearn.prior import (
     share_in_class,
 )
 from sdulearn.risks import dissimilar_share, mixture, row_weights, similar_share
-from sdulearn.types import Array, Codes, Count, Mask, Probability
+from sdulearn.types import Array, Codes, Count, Estimator, Mask, Probability
 
 # Random questions that an accuracy needs.
 ENOUGH_RANDOM = ENOUGH
+# Probabilities that somebody has rounded.
+_ROUNDED = 0.02
 # Significance level of each test: one false alarm in a hundred clean data sets.
 LEVEL = 0.01
 
@@ -141,6 +145,9 @@ def pair_accuracy(
     >>> estimate.value, estimate.n_answers
     (1.0, 3)
     """
+    check_confidence(confidence)
+    if prior is not None and not 0 < prior < 1:
+        raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
     graph = AnswerGraph.from_y(y, sample_weight)
     z = graph.of_rows(np.asarray(decision, dtype=np.float64), "decision")
     labelled = bool(graph.labels.any())
@@ -233,11 +240,21 @@ def fold_spread(n_splits: int, share: float = 1.0) -> float:
     return 1 + share * n_splits / (n_splits - 1) / 2
 
 
+def answer_model_in(estimator: Estimator) -> AnswerModel | None:
+    """Return how answers go wrong by a fitted estimator, or by the last step of a pipeline; None if it has no idea."""
+    model: AnswerModel | None = getattr(
+        estimator[-1] if isinstance(estimator, Pipeline) else estimator, "answer_model_", None
+    )
+    return model
+
+
 def chance_of_same(probability: ArrayLike, graph: AnswerGraph) -> Array:
     """Probability that the two points of each answer have one class, drawn independently."""
     p = np.asarray(probability, dtype=np.float64)
     if p.ndim != 2 or len(p) != graph.n_given:
         raise InputError(f"`probability` has shape {p.shape}, but `y` has {graph.n_given} rows: give `predict_proba`.")
+    if p.shape[1] < 2 or not (p >= 0).all() or np.abs(p.sum(axis=1) - 1).max(initial=0.0) > _ROUNDED:
+        raise InputError("`probability` must have a column for each class, and rows of sum 1: give `predict_proba`.")
     first, second = graph.rows[graph.end_rows].T
     return np.minimum(np.einsum("ik,ik->i", p[first], p[second]), 1.0)
 

@@ -19,6 +19,7 @@ each cell of the table of hits). For random pairs, with u = 2 a - 1 and agreemen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -32,13 +33,13 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.checks import known_answers
 from sdulearn.answers.graph import AnswerGraph, connect, first_by
 from sdulearn.answers.records import Answers, random_ends, some_answers
-from sdulearn.answers.y import SIMILAR
+from sdulearn.answers.y import SIMILAR, is_known
 from sdulearn.dependence import design_effect
-from sdulearn.errors import InputError, listed
+from sdulearn.errors import InputError, listed, quoted
 from sdulearn.metrics.accuracy import pair_accuracy
 from sdulearn.metrics.classes import Share, class_agreement
 from sdulearn.pairing import LEVEL
-from sdulearn.prior import ErrorRates, classes_by_answers, clopper_pearson, mean_error, without_errors
+from sdulearn.prior import ErrorRates, check_confidence, classes_by_answers, clopper_pearson, mean_error, without_errors
 from sdulearn.types import Array, Count, Indices, Mask, Probability
 
 Basis: TypeAlias = Literal["random pairs", "random questions", "labels"]
@@ -47,6 +48,8 @@ EXAMPLES: Basis = "random questions"
 LABELS: Basis = "labels"
 Predictions: TypeAlias = Mapping[Any, Hashable] | ArrayLike
 
+# Columns of pandas with gaps hold whole numbers as 1.0.
+_WHOLE = re.compile(r"^(-?\d+)\.0+$")
 # Predictions that agree with answers little more often than by chance have no difference by equation (3).
 _MIN_SIGNAL = 0.1
 
@@ -145,7 +148,8 @@ def audit_predictions(
     Parameters
     ----------
     predicted : mapping, Series or array-like
-        The predicted class of each row: by id, or in the order of rows numbered from 0. Classes may have any names.
+        The predicted class of each row: by id, or in the order of rows numbered from 0. Classes may have any names; a
+        row whose class is None or NaN has no prediction.
     answers : Answers, mapping or Series
         Answers about random rows, from :func:`~sdulearn.answers.read_answers`; or labels by id.
     compare : mapping, Series or array-like, optional
@@ -176,6 +180,7 @@ def audit_predictions(
     >>> print(audit_predictions(predicted, {"a": "spam", "b": "ham", "c": "spam"}).accuracy)
     66.7% (9.4% to 99.2%)
     """
+    check_confidence(confidence)
     first = _by_id(predicted, "predicted")
     result = _audit(first, answers, error_rate, confidence)
     if compare is None:
@@ -186,13 +191,16 @@ def audit_predictions(
 
 
 def _by_id(values: Any, name: str) -> dict[str, str]:
-    """Return classes by id, both as text."""
-    if not hasattr(values, "items"):
-        column = np.asarray(values)
-        if column.ndim != 1:
-            raise InputError(f"`{name}` has shape {column.shape}: give one class for each row, or a mapping of ids.")
-        values = dict(enumerate(column.tolist()))
-    return {str(key): str(value) for key, value in values.items()}
+    """Return classes by id, both as text and 1.0 as 1, without rows that have none."""
+    values = values if hasattr(values, "items") else np.asarray(values)
+    if len(shape := getattr(values, "shape", (0,))) != 1:
+        raise InputError(f"`{name}` has shape {shape}: give one class for each row, or a mapping of ids.")
+    by_id: dict[str, str] = {}
+    for key, value in values.items() if hasattr(values, "items") else enumerate(values.tolist()):
+        text = _WHOLE.sub(r"\1", str(value))
+        if is_known(value) and by_id.setdefault(str(key), text) != text:
+            raise InputError(f"`{name}` has two classes for {quoted(str(key))}. Give one class for each id.")
+    return by_id
 
 
 def _audit(
@@ -285,7 +293,7 @@ def _groups(answers: Answers, model: AnswerModel) -> dict[str, int] | None:
         # Two classes: the sides of the component of each row, by a class for its centre.
         centre = first_by(graph.component, -graph.degree)
         labels = np.where(np.isin(np.arange(graph.n_points), centre), 1, 0)
-        side = classes_by_answers(replace(graph, labels=labels), model).argmax(axis=1)
+        side = classes_by_answers(graph.with_values(labels=labels), model).argmax(axis=1)
         group = 2 * graph.component + side
     else:
         group = connect(graph.ends[graph.same == SIMILAR], graph.n_points)

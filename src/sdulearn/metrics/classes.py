@@ -7,7 +7,7 @@ predictions at random agree with 82% of the answers to random questions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
@@ -17,9 +17,10 @@ from scipy.optimize import linear_sum_assignment
 from sdulearn.answers.answer_model import AnswerModel, crowd_probabilities, known_answer_model
 from sdulearn.answers.graph import ENOUGH, AnswerGraph, distinct_groups
 from sdulearn.dependence import design_effect, few_units, point_spread
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, listed
 from sdulearn.prior import (
     ErrorRates,
+    check_confidence,
     classes_by_answers,
     clopper_pearson,
     effective_number,
@@ -147,10 +148,11 @@ def class_agreement(
     >>> result.agreement.value, result.accuracy
     (1.0, None)
     """
+    check_confidence(confidence)
     graph = AnswerGraph.from_y(y, sample_weight)
     if not graph.n_answers and not graph.labels.any():
         raise no_answers("An agreement")
-    predicted = _class_of_points(np.asarray(y_pred), graph)
+    predicted = _class_of_points(y_pred, graph)
     counted, asked = random_answers(graph, random_points)
     accuracy, basis = _accuracy(graph, predicted, counted, error_rate, confidence, spread)
     first, second = predicted[graph.ends].T
@@ -168,15 +170,22 @@ def class_agreement(
     return ClassAgreement(agreement, same, different, accuracy, basis, confidence, _counts(predicted, graph, asked))
 
 
-def _class_of_points(y_pred: Array, graph: AnswerGraph) -> Codes:
+def _class_of_points(predicted: ArrayLike, graph: AnswerGraph) -> Codes:
     """The class of each point: that of most of its rows, or the likeliest by their mean probability."""
+    try:
+        y_pred = np.asarray(predicted, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("`y_pred` must hold numbers of classes, -1 and +1 or 1 to K, or probabilities.") from None
     if y_pred.ndim == 2:
         graph.of_rows(y_pred[:, 0], "y_pred")
-        names, chances = np.arange(1, y_pred.shape[1] + 1), y_pred[graph.rows]
+        K = y_pred.shape[1]
+        names, chances = np.array([-1, 1]) if K == 2 else np.arange(1, K + 1), y_pred[graph.rows]
     else:
-        names, column = np.unique(graph.of_rows(y_pred, "y_pred").astype(np.int64), return_inverse=True)
+        names, column = np.unique(graph.of_rows(y_pred, "y_pred"), return_inverse=True)
         chances = np.eye(len(names))[column]
-    return names[graph.by_point(chances).argmax(axis=1)]
+    if (names % 1 != 0).any():
+        raise InputError(f"`y_pred` must hold whole numbers of classes; got {listed(f'{name:g}' for name in names)}.")
+    return names.astype(np.int64)[graph.by_point(chances).argmax(axis=1)]
 
 
 def _share(
@@ -213,11 +222,14 @@ def _accuracy(
     if counted is None and isinstance(error_rate, AnswerModel):
         by_crowd = crowd_probabilities(error_rate, graph)
         if by_crowd is not None:
+            _check_names(predicted)
             return _counted_share(graph, by_crowd, predicted - 1, graph.degree > 0, confidence, spread), "crowd"
     labelled = bool(graph.labels.any())
     names = graph.labels if labelled else _names_of_groups(graph, predicted)
     if names is None or (counted is not None and not counted.any()):
         return None, None
+    if labelled or counted is not None:
+        _check_names(predicted, names[names != 0])
     if counted is None:
         inside = names != 0
         hits = names[inside] == predicted[inside]
@@ -229,8 +241,16 @@ def _accuracy(
     n_classes = 2 if two else int(max(3, names.max(), predicted.max()))
     column = (predicted > 0).astype(np.intp) if two else predicted - 1
     model = known_answer_model(error_rate, graph)
-    chances = classes_by_answers(replace(graph, labels=names), model, n_classes)
+    chances = classes_by_answers(graph.with_values(labels=names), model, n_classes)
     return _counted_share(graph, chances, column, counted, confidence, spread), "random questions"
+
+
+def _check_names(*classes: Codes) -> None:
+    """Refuse predictions that could not be right, as their classes have other names than those of labels."""
+    names = np.unique(np.concatenate(classes)).tolist()
+    if names[0] < 1 and names not in ([-1], [-1, 1]):
+        shown = listed(map(str, names))
+        raise InputError(f"Classes are -1 and +1, or 1 to K, in `y_pred` as in the labels of `y`; got {shown}.")
 
 
 def _counted_share(

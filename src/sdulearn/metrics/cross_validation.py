@@ -10,7 +10,6 @@ With all of it, 95% intervals covered the truth in 98% of development draws; hal
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -29,13 +28,14 @@ from sdulearn.errors import (
     OrientationWarning,
     SdulearnWarning,
     UselessModelWarning,
+    ignored_warnings,
     warn,
 )
-from sdulearn.metrics.accuracy import AccuracyEstimate, chance_of_same, fold_spread, pair_accuracy
+from sdulearn.metrics.accuracy import AccuracyEstimate, answer_model_in, chance_of_same, fold_spread, pair_accuracy
 from sdulearn.metrics.classes import ClassAgreement, class_agreement
 from sdulearn.model_selection import PairKFold, check_places, fold_parts, number_of_folds, row_splits
 from sdulearn.pairing import is_chosen
-from sdulearn.prior import ErrorRates, no_answers, random_of
+from sdulearn.prior import ErrorRates, check_confidence, no_answers, random_of
 from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
@@ -92,6 +92,7 @@ def cross_val_accuracy(
     >>> print(f"{estimate.value:.1f}")
     0.9
     """
+    check_confidence(confidence)
     graph = AnswerGraph.from_y(y, sample_weight)
     parts, decision, estimated = _cross_validated("decision_function", estimator, X, graph, cv)
     rates = estimated if error_rate is None else error_rate
@@ -131,7 +132,7 @@ def _cross_validated(
             f"cross_val_accuracy is for two classes, and the model has {reference.shape[1]}, so call "
             "sdulearn.metrics.cross_val_agreement(estimator, X, y)."
         )
-    rates: AnswerModel | None = getattr(model[-1] if isinstance(model, Pipeline) else model, "answer_model_", None)
+    rates = answer_model_in(model)
     if rates is not None and not rates.of_crowd:
         # What all answers tell of the people is not told again by each fold. A crowd tells of the points, too.
         estimator = _with_auto(estimator, "error_rate", rates)
@@ -230,6 +231,7 @@ def cross_val_agreement(
     >>> print(f"{estimate.agreement.value:.1f}")
     0.9
     """
+    check_confidence(confidence)
     graph = AnswerGraph.from_y(y, sample_weight)
     parts, predicted, _ = _cross_validated("predict", estimator, X, graph, cv)
     counted = held_out_rows(parts, random_points)
@@ -440,7 +442,5 @@ def fitted(
     name = f"{estimator.steps[-1][0]}__sample_weight" if isinstance(estimator, Pipeline) else "sample_weight"
     # Not every estimator takes weights.
     weights = {} if sample_weight is None or np.all(sample_weight == 1) else {name: sample_weight}
-    with warnings.catch_warnings():
-        for kind in silenced:
-            warnings.simplefilter("ignore", kind)
+    with ignored_warnings(*silenced):
         return clone(estimator).fit(X, y, **weights)

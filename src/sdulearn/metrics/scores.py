@@ -16,7 +16,7 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError
 from sdulearn.losses import Loss, get_loss
-from sdulearn.metrics.accuracy import chance_of_same, pair_accuracy
+from sdulearn.metrics.accuracy import answer_model_in, chance_of_same, pair_accuracy
 from sdulearn.prior import no_answers, prior_from_share, share_in_class
 from sdulearn.progress import steps
 from sdulearn.risks import check_prior, marginal_risk, mixture
@@ -92,7 +92,7 @@ def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> fl
         raise no_answers("The likelihood of answers")
     same = chance_of_same(estimator.predict_proba(X), graph)
     chance = np.where(graph.same > 0, same, 1 - same)
-    if (model := getattr(estimator, "answer_model_", None)) is not None:
+    if (model := answer_model_in(estimator)) is not None:
         chance += model.errors(graph.annotators) * (1 - 2 * chance)
     return float(np.mean(np.log(np.maximum(chance, np.finfo(float).tiny))))
 
@@ -177,6 +177,8 @@ def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) 
     0.18
     """
     graph = AnswerGraph.from_y(y)
+    if not graph.n_answers:
+        raise no_answers("A calibration")
     return calibration(chance_of_same(probability, graph), graph.same, n_bins=n_bins)
 
 
@@ -214,7 +216,8 @@ def pair_importance(
 ) -> PairImportance:
     """Permutation importance of each column, from answers that the classifier has not seen.
 
-    A column is shuffled among the *points*: all rows that show a point keep one value.
+    A column is shuffled among the *points*: all rows that show a point keep one value. Answers are assumed to be right
+    unless they contradict each other.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from sdulearn.findings import Finding
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.classes import ClassAgreement
 from sdulearn.prior import PriorEstimate
-from sdulearn.types import Array, Between, Count, Estimator, Probability
+from sdulearn.types import Array, Between, ClassName, Count, Estimator, Probability
 
 ModelKind = Literal["linear", "boosted"]
 # Rows that a partial dependence is measured on: more would not change the picture.
@@ -213,11 +213,18 @@ class FitReport:
     doubtful: tuple[DoubtfulAnswer, ...] = ()
     importances: tuple[ColumnImportance, ...] = ()
     dependences: tuple[ColumnDependence, ...] = ()
-    classes: tuple[int, ...] | tuple[str, ...] = (-1, 1)
+    classes: tuple[ClassName, ...] | tuple[str, ...] = (-1, 1)
     error_rate: Rate | None = None
     n_questions: Count | None = None
     groups: str = ""
     n_groups: Count = 0
+
+    def __post_init__(self) -> None:
+        if self.accuracy is None and self.agreement is None:
+            raise InputError("A report has neither an accuracy nor an agreement.")
+        counts = None if self.agreement is None else self.agreement.counts
+        if counts is not None and not set(counts.classes) <= {*range(1, len(self.classes) + 1)}:
+            raise InputError("A report counts answers about classes that it does not have.")
 
     def __str__(self) -> str:
         """Return the report in the words of the command line."""

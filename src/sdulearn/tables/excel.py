@@ -46,7 +46,7 @@ class SheetCells(NamedTuple):
 
 
 def read_workbook(path: Location, sheet: str | None = None, skip_rows: int | None = None) -> SheetCells:
-    """Read a sheet, by default the first."""
+    """Read a sheet, by default the first that is not hidden."""
     try:
         with Path(path).open("rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about formats, which are not used
@@ -81,7 +81,7 @@ def _read_sheet(path: Location, file: IO[bytes], wanted: str | None) -> tuple[li
         raise _too_large(path, f"grows by {gain // 10**6:,} MB when it is unpacked")
     sheets = _worksheets(file)
     names = [sheet.title for sheet in sheets]
-    place = _sheet_place(path, names, wanted)
+    place = _sheet_place(path, sheets, wanted)
     rows = _read_cells(path, sheets[place])
     if any(_BLANK in row for row in rows.values()):
         _refuse_formulas(path, rows, _worksheets(file, data_only=False)[place])
@@ -103,12 +103,15 @@ def _too_large(path: Location, what: str) -> InputError:
     return InputError(f"{path} {what}. Delete what is not part of the table, or save the sheet as CSV.")
 
 
-def _sheet_place(path: Location, names: list[str], wanted: str | None) -> int:
-    """Return the place of a sheet by its name, or by its number from 1."""
-    if not names:
+def _sheet_place(path: Location, sheets: list[Any], wanted: str | None) -> int:
+    """Return the place of a sheet by its name, or by its number from 1; by default of the first that is not hidden."""
+    if not sheets:
         raise InputError(f"{path} has no sheet with cells.")
-    if wanted is None or wanted in names:
-        return 0 if wanted is None else names.index(wanted)
+    names = [sheet.title for sheet in sheets]
+    if wanted is None:
+        return next((place for place, sheet in enumerate(sheets) if sheet.sheet_state == "visible"), 0)
+    if wanted in names:
+        return names.index(wanted)
     if wanted.isascii() and wanted.isdecimal() and 1 <= int(wanted) <= len(names):
         return int(wanted) - 1
     raise InputError(f"{path} has no sheet {quoted(wanted)}. Its sheets: {listed(map(quoted, names))}.")

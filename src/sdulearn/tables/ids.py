@@ -141,12 +141,13 @@ def repeated_id(name: str, times: int) -> InputError:
     return InputError(f"{what} Name another column with `id_column`, or make them unique.")
 
 
+_SIGNS = "blanks, signs or capital letters"
 # How the spelling of ids may differ between table and answers, and what they have in common then.
 _ALIKE: dict[str, Callable[[str], str]] = {
     "Unicode form (composed or decomposed letters)": partial(unicodedata.normalize, "NFC"),
     "leading zeros": lambda text: text.lstrip("0"),
     "decimals": lambda text: re.sub(r"[.,]0+$", "", text).lstrip("0"),
-    "blanks, signs or capital letters": lambda text: re.sub(r"[\W_]+", "", text).casefold(),
+    _SIGNS: lambda text: re.sub(r"[\W_]+", "", text).casefold(),
 }
 
 
@@ -160,9 +161,12 @@ def spelled_alike(asked: Collection[str], ids: Collection[str], share: float = _
 def unknown_ids(unknown: Iterable[str], known: Collection[str], id_column: str | None, whose: str = "answers") -> str:
     """Say which ids a table does not have, and why that may be."""
     names = list(dict.fromkeys(unknown))
+    if id_column and (held := next((name for name in names if name in known), None)):
+        return f"Column {quoted(id_column)} holds {quoted(held)} among fractions. If these are ids, give `id_column`."
     message = f"The table has no row with the id{'s' if len(names) > 1 else ''} {listed(map(quoted, names), 3)}."
     for what, plain in _ALIKE.items():
-        spelled = {plain(name): name for name in known}
+        # Row numbers have no signs to leave out: 1.5 is not row 15.
+        spelled = {plain(name): name for name in known if id_column is not None or what != _SIGNS}
         if name := next((name for name in names if plain(name) in spelled), None):
             there = spelled[plain(name)]
             message += f" It has {quoted(there)}, and the {whose} {quoted(name)}"

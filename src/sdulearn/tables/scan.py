@@ -150,7 +150,8 @@ def surveyed(table: Table, wanted: Wanted) -> Survey:
     columns = list(dict.fromkeys([*wanted.features, *wanted.id_columns, *wanted.shown]))
     found: Survey | None = table.sum(partial(survey, wanted), columns)
     if found is None or not found.n_rows:
-        raise InputError(f"{table.name} has no rows.")
+        sheet = " Name another sheet with `sheet`." if table.notes.get("sheet") else ""
+        raise InputError(f"{table.name} has no rows.{sheet}")
     return found
 
 

@@ -286,18 +286,12 @@ def _json_rows(path: str, types: Mapping[str, ArrowType], columns: Sequence[str]
 def _json_object(path: str, number: int, line: bytes) -> dict[str, object]:
     text = files.decoded(path, line, f", line {number:,},")
     with suppress(ValueError, RecursionError):
-        if isinstance(cells := loads(text, object_pairs_hook=_with_single_keys), dict):
+        if isinstance(cells := loads(text, object_pairs_hook=files.with_single_keys), dict):
             return cells
     raise InputError(
         f"{path}, line {number:,}: {quoted(text.strip())} is not a JSON object, or has a key twice. Each line must be "
         'one, such as {"id": "p1", "height": 1.5}; remove the others.'
     )
-
-
-def _with_single_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    if len(cells := dict(pairs)) < len(pairs):
-        raise ValueError("a key is there twice")
-    return cells
 
 
 def _text_rows(

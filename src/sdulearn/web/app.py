@@ -134,8 +134,7 @@ class Page:
         shown = reason = None
         try:
             token, question = self.session.question(name)
-            items = [{**self._thing(row), **self._class_shown(question, k)} for k, row in enumerate(question.items)]
-            shown = {"token": token, "form": question.form, "items": items}
+            shown = {"token": token, "form": question.form, "items": self._items(question, self._thing)}
         except SdulearnError as error:
             reason = str(error)
         counts = {"answers": self.session.n_answers, "own": self.session.n_of(name), "last": self.session.last_of(name)}
@@ -208,7 +207,7 @@ class Page:
             result = self.fit(names)
             self.report = Path(result["report"])
             self.answered = Path(result["answered"])
-            asked = [{**one, "thing": self._end(one["id"])} for one in result["asked"]]
+            asked = [{**one, "thing": self._end(self.session.rows[one["id"]])} for one in result["asked"]]
             classes = [self._class_fitted(one) for one in result["classes"]]
             return {**result, "asked": asked, "classes": classes}
 
@@ -217,7 +216,7 @@ class Page:
         rows = [self.session.rows[name] for name in found["ids"]]
         places = Counter(self.session.place_of(row) for row in rows if not self.session.name_of(row))
         place = max(places, key=places.__getitem__, default=None)
-        return {**found, "place": place, "examples": [self._end(name) for name in found["ids"]]}
+        return {**found, "place": place, "examples": list(map(self._end, rows))}
 
     def _refuse_shared_names(self, names: Mapping[str, str]) -> None:
         """Refuse one name for two classes: it would contradict the answers."""
@@ -226,9 +225,11 @@ class Page:
         if shared := sorted(name for name, n in times.items() if n > 1):
             raise InputError(f"Two classes are named {shared[0]!r}. Give them different names, or leave one empty.")
 
-    def _class_shown(self, question: RowQuestion, k: int) -> Json:
-        """Return name and place of the class of an example; those of the item asked about would be an answer."""
-        return self._class_of(question.items[k]) if are_examples(question)[k] else {"name": "", "place": None}
+    def _items(self, question: RowQuestion, show: Callable[[int], Json]) -> list[Json]:
+        """Return the items with name and place of the class of examples; those of the others would be an answer."""
+        unknown = {"name": "", "place": None}
+        items = zip(question.items, are_examples(question), strict=True)
+        return [{**show(row), **(self._class_of(row) if is_example else unknown)} for row, is_example in items]
 
     def _class_of(self, row: int) -> Json:
         return {"name": self.session.name_of(row), "place": self.session.place_of(row)}
@@ -243,19 +244,16 @@ class Page:
         changeable = self.session.epsilon is None
         listed = []
         for answer in answers:
-            items = [
-                {**self._end(row_id), "name": self.session.name_of(self.session.rows[row_id])}
-                for row_id in answer.question.items
-            ]
+            rows = [self.session.rows[row_id] for row_id in answer.question.items]
+            items = self._items(answer.about(rows).question, self._end)
             may_change = changeable and (alone or answer.annotator == name)
             when = {"key": answer.key, "annotator": answer.annotator, "time": answer.given.time}
             asked = {"form": answer.question.form, "items": items, "reply": answer.reply}
             listed.append({**when, **asked, "comment": answer.given.comment, "may_change": may_change})
         return listed
 
-    def _end(self, row_id: str) -> Json:
-        row = self.session.rows[row_id]
-        return {"id": row_id, "title": self.things.title(row), "picture": self.things.thumbnail(row)}
+    def _end(self, row: int) -> Json:
+        return {"id": self.things.ids[row], "title": self.things.title(row), "picture": self.things.thumbnail(row)}
 
 
 def serve(page: Page, host: str, port: int, ready: Callable[[str], None]) -> None:

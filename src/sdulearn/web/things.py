@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -126,9 +126,9 @@ class Things:
 
 
 def things_of_table(
-    table: ArrowTable, ids: list[str], id_column: str | None, hidden: Sequence[str] = (), **shown: Any
+    table: ArrowTable, ids: list[str], id_column: str | None, hidden: Collection[str] = (), **shown: Any
 ) -> Things:
-    """Return what to show of rows: by default all columns except the hidden ones."""
+    """Return what to show of rows: by default all columns except the ids and the hidden ones."""
     names = table.column_names
     things = Things(ids, table, **shown)
     wanted = [*things.text, *things.image, things.audio, *things.columns]

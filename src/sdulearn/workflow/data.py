@@ -366,6 +366,8 @@ def usable_answers(
     if left_out and not skip_bad:
         listed = " and ".join(finding.words for finding in left_out)
         advice = "sdulearn check lists them all; `skip_bad` leaves them out."
+        if answers.bad_rows:
+            advice = f"Line {answers.bad_rows[0].line}: {answers.bad_rows[0].reason}. {advice}"
         if unknown.any():
             advice += " " + why(answers.ids[unknown][ends[unknown] < 0].tolist())
         raise InputError(f"{answers.name}: {listed}. {advice}")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,25 @@ from scipy.stats import binomtest
 from sdulearn import __version__, diagnostics, related_rows
 from sdulearn.answer_files.read import read_answers
 from sdulearn.answer_files.rows import Labels, read_labels
-from sdulearn.answers.answer_model import AnswerModel, Rate
+from sdulearn.answers.answer_model import AnswerModel, Rate, rate_of_all
 from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.answers.rates import calibrated_rates, split_by_certainty
 from sdulearn.answers.records import Answers, some_answers
 from sdulearn.base import unseen_proba
 from sdulearn.diagnostics import LEVEL
-from sdulearn.errors import InputError, OrientationWarning, is_installed, listed, quoted
+from sdulearn.errors import (
+    InputError,
+    OrientationWarning,
+    caught_warnings,
+    ignored_warnings,
+    is_installed,
+    listed,
+    quoted,
+)
 from sdulearn.findings import (
     AnnotatorsExcluded,
     Contradictions,
+    ErrorRateTooHigh,
     FewRandom,
     Finding,
     FitWarning,
@@ -37,6 +46,7 @@ from sdulearn.findings import (
     TextsByWords,
 )
 from sdulearn.io.files import Location, is_location
+from sdulearn.joint.estimators import PairLogisticRegressionCV
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate
 from sdulearn.prior import PriorEstimate, random_of
 from sdulearn.progress import long_work
@@ -143,7 +153,7 @@ def fit_table(
         Name or folder of a model of sentence embeddings, such as "all-MiniLM-L6-v2", which reads the columns of texts
         instead (needs ``pip install 'sdulearn[embeddings]'``). The model file does not contain it.
     sheet : str, optional
-        Name of the sheet of a workbook, or its number from 1; by default the first one.
+        Name of the sheet of a workbook, or its number from 1; by default the first one that is not hidden.
     skip_rows : int, optional
         Lines above the header of a CSV file or a sheet; by default blank lines and titles are recognised.
     missing : {"auto", "error", "mean"}, default="auto"
@@ -272,8 +282,7 @@ def _fit(table: Location | Frame, labels: Labels | None, options: FitOptions, an
     started = time.perf_counter()
     data, options = _with_known_rates(gather(table, answers, labels, options), options)
     began = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with caught_warnings() as caught:
         n_classes, interval = judge.number_of_classes(options, data)
         if data.labels:
             data = data.numbered(int(n_classes))
@@ -281,7 +290,9 @@ def _fit(table: Location | Frame, labels: Labels | None, options: FitOptions, an
         chosen, kind, _ = choice
         if data.columns.keep_gaps and hasattr(chosen, "coef_"):
             data = data.without_gaps()
-        if data.random is not None and options.prior is None and len(chosen.classes_) == 2:
+        # Rates of certainties have intervals, too.
+        few_or_soft = data.random is not None or data.people is not None
+        if few_or_soft and options.prior is None and len(chosen.classes_) == 2:
             chosen.prior_ = judge.prior_of_random_points(chosen, data)
         folds, accuracy, agreement, doubts = judge.judge(choice, options, data)
         prior = chosen.prior_
@@ -360,7 +371,15 @@ def _with_known_rates(data: TrainingData, options: FitOptions) -> tuple[Training
         # With an unknown number of classes, two rows may be different without being opposite.
         n_classes = max(3, n_classes) if options.classes == "auto" else int(options.classes)
     rates = calibrated_rates(graph, people, stated, n_classes)
-    return replace(data, annotators=parts, people=people), replace(options, error_rate=rates)
+    if n_classes == 2:
+        # Held-out answers show how often they are wrong.
+        with ignored_warnings(Warning):
+            without = PairLogisticRegressionCV(prior=options.prior).fit(*data.without_gaps().stacked)
+        whole = without.answer_model_.error_rate
+    else:
+        whole = rate_of_all(graph, n_classes)
+    model = AnswerModel.stated(rates, graph, whole)
+    return replace(data, annotators=parts, people=people), replace(options, error_rate=model)
 
 
 def _with_names(
@@ -408,11 +427,11 @@ def _wrong_answers(
     return annotators, model.error_rate, judge.most_doubtful(chosen, data, names)
 
 
-def _warnings(caught: list[warnings.WarningMessage], estimator: Estimator, data: TrainingData) -> list[Finding]:
+def _warnings(caught: Sequence[tuple[str, type[Warning]]], estimator: Estimator, data: TrainingData) -> list[Finding]:
     """Return the warnings of the fits as findings, each message once."""
     prior = estimator.prior_
     found: dict[str, Finding] = {}
-    for message, category in {str(note.message): note.category for note in caught}.items():
+    for message, category in dict(caught).items():
         if not issubclass(category, OrientationWarning):
             found[message] = FitWarning(message=message, category=category.__name__)
         elif not data.labels and prior is not None and prior.identified:
@@ -468,6 +487,7 @@ def _checks(
             found.append(ManyChosen(n_chosen=len(chosen), n_rows=data.n_rows))
     if prior is not None and accuracy is not None:
         found += diagnostics.check_outcome(prior, accuracy, bool(data.labels))
+    found += _check_rate(options, accuracy)
     n = len(data.labels)
     few = accuracy is not None and n and binomtest(n_right, n, accuracy.low, alternative="less").pvalue < LEVEL
     if n and (few or 2 * n_right <= n):
@@ -475,6 +495,19 @@ def _checks(
     if n and prior is not None and options.prior not in (None, prior.value):
         found.append(PriorOfOtherClass(prior=options.prior))
     return found
+
+
+def _check_rate(options: FitOptions, accuracy: AccuracyEstimate | None) -> list[Finding]:
+    """Return a finding if the model agrees with more answers than can be right by the error rate that was given."""
+    rate = options.error_rate
+    if accuracy is None or not isinstance(rate, Real):
+        return []
+    n = round(accuracy.n_answers)
+    n_right = round(accuracy.agreement * n) if n else 0
+    if not n or binomtest(n_right, n, 1 - float(rate), alternative="greater").pvalue >= LEVEL:
+        return []
+    rates = {"error_rate": float(rate), "agreement": accuracy.agreement}
+    return [ErrorRateTooHigh(**rates, n_answers=accuracy.n_answers, level=LEVEL)]
 
 
 def _related_rows(data: TrainingData, X: Array) -> list[Finding]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sdulearn.answer_files.read import read_answers
 from sdulearn.answers import AnswerGraph, AnswerModel
+from sdulearn.answers.rates import split_by_certainty
 from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.answers.y import SIMILAR, stack_pairs
 from sdulearn.base import posterior_of
@@ -236,10 +237,15 @@ def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool
         p[place[known]] = model.asked.unseen[known]
     similar = answers.answers[used["used"]] == SIMILAR
     questions = None if answers.questions is None else answers.questions[used["used"]] + 1
+    if answers.certainty is not None:
+        who, _, stated = split_by_certainty(np.zeros(len(ends), dtype=np.int64), answers.certainty[used["used"]])
     by_features, y = stack_pairs(p, ends, similar, unlabeled=None, annotators=who, questions=questions)
-    errors = model.estimator.answer_model_
+    errors: AnswerModel = model.estimator.answer_model_
     if answers.epsilon is not None:
         errors = AnswerModel.given(flip_rate(answers.epsilon), AnswerGraph.from_y(y))
+    elif answers.certainty is not None:
+        rates = dict(enumerate((1 - stated).tolist(), 1))
+        errors = AnswerModel.stated(rates, AnswerGraph.from_y(y), errors.error_rate)
     try:
         graph = AnswerGraph.from_y(y, np.repeat(answers.weights[used["used"]], 2))
         p[ends.ravel()] = posterior_of(errors, by_features, graph)

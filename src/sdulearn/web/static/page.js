@@ -424,7 +424,8 @@ function numbersView(numbers) {
   return parts;
 }
 
-function accuracyView({ accuracy, missing, estimating }) {
+function accuracyView({ accuracy, missing, estimating, classes }) {
+  if (!accuracy && state.start.design === "nearer" && classes.length > 2) return [soft(t("no_accuracy"))];
   if (!accuracy)
     return [soft(estimating ? t("estimating") : missing ? t("too_few_random", { n: missing }) : t("none_yet"))];
   return [
@@ -473,8 +474,12 @@ function adviceWords(advice, accuracy, reached) {
 // What can be said of a question that has a few answers: words of a pair; a class or an example, none of them, unsure.
 function waysOf({ form, items }) {
   if (form === "pair") return ["same", "different", "unsure"].map((word) => [word, t(word)]);
+  const choices = items.slice(1);
+  const labels = choices.map((choice) => (choice.place === null ? choice.title : classLabel(choice)));
+  // Two that were merged since are of one class.
+  const isShared = (label) => labels.indexOf(label) !== labels.lastIndexOf(label);
   return [
-    ...items.slice(1).map((choice, k) => [k, choice.name || choice.title]),
+    ...labels.map((label, k) => [k, isShared(label) ? `${label} (${choices[k].id})` : label]),
     ...(form === "match" ? [["none", t("none")]] : []),
     ["unsure", t("unsure")],
   ];
