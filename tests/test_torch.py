@@ -216,6 +216,8 @@ def page(tmp_path_factory):
 def test_the_page_runs(page):
     """Digits are learned from 698 pairs on features of the encoder, far better than on pixels, and by a loop."""
     assert page["n_blocks"] == 5
+    stated = int(re.findall(r"# (\d+)%", PAGE.read_text(encoding="utf-8"))[1]) / 100
+    assert abs(page["accuracy_of_pixels"] - stated) < 0.02
     assert page["accuracy"] > max(0.85, page["accuracy_of_pixels"])
     assert_same(page["again"].transform(page["unseen"]), page["model"][0].transform(page["unseen"]))
     logits = page["net"](torch.tensor(page["rows"], dtype=torch.float32))

@@ -434,8 +434,8 @@ class PairLogisticRegressionCV(PairLogisticBase):
         error of the best held-out likelihood. A :class:`~sdulearn.errors.ClassNumberWarning` says if the answers
         leave the number open, or do not support the one given.
     prior, prior_strength, orientation, error_rate
-        As in :class:`~sdulearn.PairLogisticRegression`. With two classes "auto" also compares the answers of one person
-        with models that have not seen them. Their disagreement is an upper limit of the error rate, at most 0.1.
+        As in :class:`~sdulearn.PairLogisticRegression`. If no answer checks another, "auto" compares the answers with
+        models that have not seen them. With two classes, the rate that all annotators share is then at most 0.1.
     answer_table
         As there.
     cv : int or splitter, default=5
