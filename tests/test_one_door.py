@@ -41,6 +41,8 @@ def answers(n_answers, n_points, people):
 
 
 @pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
+# Few of the answers are within a fold.
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.UselessModelWarning")
 def test_a_fit_reads_y_once(calls):
     rows, y = answers(300, 120, 3)
     PairLogisticRegressionCV().fit(rows, y)
