@@ -111,3 +111,14 @@ def test_agreement_is_lost_with_any_number_of_classes(answers):
     for wrong in ({"scoring": "f1"}, {"n_repeats": 0}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             pair_importance(Thirds(), X, codes, **wrong)
+
+
+def test_questions_asked_three_times_are_as_precise_as_once(answers):
+    X, codes, _ = (part[:200] for part in answers)
+    codes = np.where(np.arange(200) // 2 % 5 == 0, -codes, codes)
+    thrice = np.concatenate([codes + np.sign(codes) * 1000 * k for k in range(3)])
+    once = pair_importance(Rule(), X, codes, scoring="agreement", random_state=0)
+    table = np.column_stack([thrice, np.tile(np.arange(200), 3)])
+    again = pair_importance(Rule(), np.tile(X, (3, 1)), table, scoring="agreement", random_state=0)
+    assert again.accuracy == pytest.approx(once.accuracy)
+    assert (again.error[:2] > 0.8 * once.error[:2]).all()
