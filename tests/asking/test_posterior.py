@@ -112,13 +112,14 @@ def test_a_point_that_fits_only_some_classes_is_in_none_of_the_others():
     X, y = load_digits(n_class=3, return_X_y=True)
     first = [int(np.flatnonzero(y == k)[0]) for k in range(3)]
     opened = [made(first[1], (first[0],), "none", form="match", number=1), made(first[2], first[:2], "none", number=2)]
-    left = int(np.flatnonzero(y == 1)[5])
     more = [made(int(k), first, int(y[k]), number=3 + int(k)) for k in np.flatnonzero(y >= 0)[20:35]]
-    without = Asker(X, n_classes=3, answers=[*opened, *more], random_state=0)
-    asker = Asker(X, n_classes=3, answers=[*opened, *more, made(left, first[:1], "none", form="match", number=99)])
-    column = asker.labels()[first[0]] - 1
-    before = without.posterior()[left, without.labels()[first[0]] - 1]
-    assert asker.posterior()[left, column] < 0.1 * before + 1e-9
+    left = int(np.flatnonzero(y == 1)[5])
+    excluded = made(left, first[:1], "none", form="match", number=99)
+    asker = Asker(X, n_classes=3, answers=[*opened, *more, excluded], random_state=0)
+    out = asker.labels()[first[0]] - 1
+    by_features, p = asker.model().predict_proba(X)[left], asker.posterior()[left]
+    assert p[out] / (1 - p[out]) < 0.1 * by_features[out] / (1 - by_features[out])
+    assert p.sum() == pytest.approx(1)
 
 
 def test_answers_that_are_noise_leave_the_model_unsure():

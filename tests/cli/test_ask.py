@@ -267,7 +267,12 @@ def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypat
     labels = pd.read_csv(table).set_index("id")["label"]
     named = {row_id: labels[row_id] for row_id in list(labels.index[:6])}
     result = {}
-    monkeypatch.setattr("sdulearn.web.app.serve", lambda page, *_: result.update(page.fit(named)))
+
+    def serve(page, *_):
+        result.update(page.fit(named))
+        result["all"] = pd.read_csv(page.export("csv"))
+
+    monkeypatch.setattr("sdulearn.web.app.serve", serve)
     call("ask", table, "-o", log, "--drop", "note,picture,label", "--no-browser", "--max-categories", 60)
     assert read_log(log).reading.max_categories == 60
     (headline,) = [line for line in result["lines"] if line.startswith("Estimated accuracy")]
@@ -278,6 +283,11 @@ def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypat
     likeliest = [one["probability"] for one in result["asked"]]
     assert likeliest == sorted(likeliest)
     assert np.mean(asked["label"].to_numpy() == labels[asked["id"]].to_numpy()) > 0.9
+    # Of two classes, too, each has its probability.
+    every = result["all"].set_index("id")
+    assert sorted(every.index) == sorted(labels.index)
+    likelier = np.where(every["probability_cat"] > every["probability_dog"], "cat", "dog")
+    assert (likelier == every["label"]).all()
     # The share of all rows is between that of the rows in answers and the accuracy on the others.
     these, accuracy = result["these"], result["accuracy"]["value"]
     assert these["asked"] == pytest.approx(np.mean(likeliest), abs=1e-3)
