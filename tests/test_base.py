@@ -70,11 +70,11 @@ def test_scores_of_folds_need_folds_over_points(design):
     ends = star if design == "star" else np.arange(160).reshape(-1, 2)
     rows, known = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
     model = PairLogisticRegression(n_classes=n_classes)
-    with pytest.raises(ValueError, match=r"`y` holds no answers .* give `cv=PairKFold\(\)`"):
+    with pytest.raises(ValueError, match=r"`y` has no answers .* give `cv=PairKFold\(\)`"):
         model.fit(rows, known).score(rows[-5:], known[-5:])
     folds = PairKFold(2, random_state=0)
     for estimator in (model, SDUClassifier(prior=0.7)):
-        with pytest.raises(ValueError, match=r"`y` holds no answers .* give `cv=PairKFold\(\)`"):
+        with pytest.raises(ValueError, match=r"`y` has no answers .* give `cv=PairKFold\(\)`"):
             estimator.fit(rows[-9:], known[-9:])
     search = GridSearchCV(model, {"alpha": [0.1, 0.01]}, cv=folds, error_score="raise").fit(rows, known)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -23,7 +23,7 @@ REFUSED = {
     "utf-16.csv": "is not text in UTF-8.* convert it: iconv -f UTF-16 -t UTF-8",
     "packed.zip": "the name must end in .csv, .tsv, .parquet, .jsonl, .xlsx",
     "header-twice.csv": "has two columns named 'height'. Rename or remove one of them",
-    "cell-too-many.csv": "Row #2: Expected 6 columns, got 7: .* put cells that hold the delimiter into quotes",
+    "cell-too-many.csv": "Row #2: Expected 6 columns, got 7: .* put cells that contain the delimiter into quotes",
     "id-twice.csv": "'0101' occurs 2 times. Name another column with `id_column`, or make them unique",
     "empty.csv": "is empty. Its first line must name the columns",
     "answers-without-zeros.csv": "It has '0213', and the answers '213': ids have lost their",

@@ -219,10 +219,10 @@ def test_predictions_of_arrays_frames_and_files(rows, tmp_path):
         (lambda f: f.assign(code=f["code"] + 0.5), "pair codes are integers"),
         (lambda f: f.assign(code=f["code"].astype(float).mask(f["code"] == 5)), "contains NaN.*pair code 0"),
         (lambda f: f.assign(x3=np.where(f.index == 4000, np.nan, f["x3"])), "X contains NaN"),
-        (lambda f: f.assign(x3="text"), "column 'x3' does not hold numbers.*fit_table"),
+        (lambda f: f.assign(x3="text"), "column 'x3' does not contain numbers.*fit_table"),
         (lambda f: f.drop(columns="code"), "no column 'code' to read. Its columns: x0"),
         (lambda f: f[:0], "has no rows"),
-        (lambda f: f[f["code"] == 0], "`y` is empty|holds no answers"),
+        (lambda f: f[f["code"] == 0], "`y` is empty|has no answers"),
     ],
 )
 @pytest.mark.parametrize("loss", ["squared", "logistic"])

@@ -68,7 +68,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
     _learned_rows: Indices
 
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from rows and what is known of them.
+        """Fit to rows and what is known about them.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         InputError
-            Where answers that are never wrong contradict each other or the labels.
+            If answers that are never wrong contradict each other or the labels.
         """
         raise NotImplementedError
 
@@ -159,9 +159,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
 
     @available_if(_has_answer_model)
     def posterior(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        """Probability of each class for each row, by its features and the answers about its point.
+        """Probability of each class for each row, from its features and the answers about its point.
 
-        A model that was fitted to the same answers has learned their mistakes, too. Where it has ``fold_models_``, the
+        A model that was fitted to the same answers has learned their mistakes, too. If it has ``fold_models_``, the
         features of a row are therefore judged by the one that has not seen the answers about it; without them the
         probabilities of training answers are somewhat too sure.
 
@@ -201,7 +201,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         UndeterminedError
-            Where ``y`` holds no answers (two classes: neither answers nor labels).
+            If ``y`` has no answers (two classes: neither answers nor labels).
         """
         decision = self.decision_function(X)
         graph = AnswerGraph.from_y(y, sample_weight)
@@ -222,7 +222,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         return class_agreement(predicted, graph).agreement.value
 
     def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:
-        """Name the classes by a few labelled points; two trade names where most points disagree.
+        """Name the classes from a few labelled points; two classes exchange names if most points disagree.
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file that holds numbers and JSON only.
+        """Write the fitted model to a file of numbers and JSON only.
 
         A splitter object given as ``cv`` is not kept; a loss object of your own cannot be saved.
 
@@ -399,7 +399,7 @@ class LinearClassifier(PairClassifier):
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def to_sklearn(self) -> LogisticRegression:
-        """Return the fitted model as scikit-learn's own, for tools that know no other, such as ONNX.
+        """Return the fitted model as an estimator of scikit-learn, for tools that need one, such as ONNX.
 
         Returns
         -------

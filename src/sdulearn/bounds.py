@@ -32,21 +32,21 @@ def estimation_error_bound(
     """Bound ``R(f_hat) - R(f*)`` with probability 1 - delta (Theorems est and est_sdu).
 
     Theorem est (``log(8 / delta)``) for "su", "du" and "sd", Theorem est_sdu (``log(12 / delta)``) for mixtures, also
-    at a corner. The proofs take the two ends of a pair for independent draws; ``paired=True`` does not.
+    at a corner. The proofs treat the two ends of a pair as independent; ``paired=True`` does not.
 
     Parameters
     ----------
     risk : {"su", "du", "sd", "sdsu", "sddu", "sudu"} or triple
         The risk that is minimised, or weights (su, du, sd).
     n_similar, n_dissimilar, n_unlabeled : float
-        Numbers of pairs and of unlabeled rows; zero where the risk does not use them.
+        Numbers of pairs and of unlabeled rows; zero if the risk does not use them.
     prior : float
         P(y = +1), not 1/2.
     lipschitz, complexity, loss_bound : float
         Lipschitz constant rho of the loss; C_F of Eq. assumption, of a linear model
         :func:`rademacher_linear`; C_l, the largest value of the loss over the model class.
     delta : float
-        Chance of failure that is allowed.
+        Allowed probability of failure.
     gamma : float, default=0.5
         Mixture weight of "sdsu", "sddu" and "sudu".
     paired : bool, default=False

@@ -79,7 +79,7 @@ def sample_sdu(
     """
     labels = np.asarray(y)
     if prior is not None and not np.isin(labels, (-1, 1)).all():
-        raise InputError("`y` must hold the classes -1 and +1; for others leave out `prior`.")
+        raise InputError("`y` must contain the classes -1 and +1; for others leave out `prior`.")
     if prior is not None and not 0 < prior < 1:
         raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
     if design not in ("loose", "random", "star"):

@@ -179,7 +179,7 @@ class NoAnswers(Finding, severity="warning"):
 
     def __str__(self) -> str:
         unsure = f" but {count_of(self.n_unsure, 'unsure one', 'unsure ones')}" if self.n_unsure else ""
-        return f"The file holds no answers{unsure}, so nothing can be learned from it. Ask about pairs of rows first."
+        return f"The file has no answers{unsure}, so nothing can be learned from it. Ask about pairs of rows first."
 
 
 class UnknownIds(Listing, severity="warning"):
@@ -457,7 +457,7 @@ class RelatedRows(Finding, severity="warning"):
     def __str__(self) -> str:
         rows = f"{self.n_rows:,} of the {self.n_asked:,} rows compared share"
         what = f"a value of column {quoted(self.column)}" if self.column else "a group of near copies"
-        groups = f"`groups={self.column!r}`" if self.column else "`groups`, the column that says which belong together"
+        groups = f"`groups={self.column!r}`" if self.column else "`groups`, the column that shows which belong together"
         return (
             f"{rows} {what} with another one ({self.n_groups:,} {'values' if self.column else 'groups'}). If such rows "
             "belong together, as those of one person, product or document do, the accuracy is too high for new ones: "

@@ -250,7 +250,7 @@ class SDUClassifier(_SDUBase):
     fit_intercept : bool, default=True
         Whether to fit an intercept (not penalised).
     solver : {"auto", "closed_form", "interior_point", "newton", "lbfgs"}, default="auto"
-        "auto" takes the exact method made for the loss.
+        "auto" chooses the exact method for the loss.
     tol : float, default=1e-8
         Largest relative KKT residual without a ConvergenceWarning.
     max_iter : int, default=1000

@@ -118,7 +118,7 @@ class PairKFold:
         Returns
         -------
         int
-            Their number; 0 where no component of the answers was too large for a fold.
+            Their number; 0 if no component of the answers was too large for a fold.
         """
         graph = AnswerGraph.from_y(y)
         first, second = self.fold_of_points(graph)[graph.ends].T
@@ -358,7 +358,7 @@ def positive_grid(name: str, values: Sequence[float]) -> list[float]:
     """Return a grid of penalties as floats, or raise an InputError."""
     grid = [float(value) for value in values]
     if not grid or not all(0 < value < np.inf for value in grid):
-        raise InputError(f"`{name}` must hold at least one number, all greater than zero and finite; got {values!r}.")
+        raise InputError(f"`{name}` must have at least one number, all greater than zero and finite; got {values!r}.")
     return grid
 
 

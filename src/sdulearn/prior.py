@@ -594,7 +594,7 @@ def random_of(graph: AnswerGraph, random_points: ArrayLike | None) -> Mask | Non
         return None
     marked = np.asarray(random_points)
     if marked.dtype != bool or marked.shape != (graph.n_given,):
-        raise InputError(f"`random_points` must hold True or False for each of the {graph.n_given} rows of `y`.")
+        raise InputError(f"`random_points` must contain True or False for each of the {graph.n_given} rows of `y`.")
     counted = np.bincount(graph.row_point, marked[graph.rows], graph.n_points) > 0
     return None if counted[graph.degree > 0].all() else counted
 
@@ -623,7 +623,7 @@ def check_confidence(confidence: float) -> None:
 def no_answers(what: str) -> UndeterminedError:
     """Return the error for rows without any answer or label."""
     return UndeterminedError(
-        f"{what} needs answers or labels, and `y` holds no answers of positive weight. In cross_val_score or "
+        f"{what} needs answers or labels, and `y` has no answers of positive weight. In cross_val_score or "
         "GridSearchCV give `cv=PairKFold()`: it keeps the rows of an answer together, other splitters do not."
     )
 

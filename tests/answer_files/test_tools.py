@@ -329,7 +329,7 @@ REFUSED = [
     ("task,worker,label\na|b,w,1\na,w,1\n", "csv", "such as 'a' do not name the two ends"),
     ('task,worker,label\n"a|b,c",w,1\n"d|e,f",w,1\n', "csv", "can be taken apart at several marks"),
     (as_lines([log_line(1, "", "b", "same", "")]), "jsonl", "can be read. Line 1: an id is empty"),
-    ("{", "json", "is not JSON, or is cut off: it must hold an object"),
+    ("{", "json", "is not JSON, or is cut off: it must contain an object"),
     ("[" * 50_000, "json", "is not JSON"),
     ("[]", "json", "which column is id_a and id_b and label"),
     ("[1, 2]", "json", r"no row can be read\. Line 1: not a JSON object"),

@@ -69,7 +69,7 @@ def test_classes_of_parts_that_no_answer_connects_are_others():
 def test_answers_that_give_no_classes_are_refused():
     with pytest.raises(InputError, match="answers of one kind only: classes follow from answers of both kinds"):
         classes_of_answers(answers_of([(0, 1), (1, 2)], [1, 1]))
-    with pytest.raises(InputError, match="holds no answer 'similar' or 'dissimilar'"):
+    with pytest.raises(InputError, match="has no answer 'similar' or 'dissimilar'"):
         classes_of_answers(read_answers(pd.DataFrame({"id_a": ["a"], "id_b": ["b"], "label": ["unsure"]})))
     clique = [(a, b) for a in range(4) for b in range(a)]
     with pytest.raises(InputError, match="`n_classes=3`: the answers are about 4 classes or more"):

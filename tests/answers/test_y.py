@@ -114,7 +114,7 @@ def test_dense_sparse_and_frames_stack_alike():
         ({"unlabeled": [7]}, "`unlabeled` names row 7"),
         ({"annotators": [1, 2]}, "one number per answer: 1 answers"),
         ({"annotators": [-1]}, "numbered from 1, with 0 for none; got -1"),
-        ({"annotators": [0.5]}, "`annotators` must hold integers"),
+        ({"annotators": [0.5]}, "`annotators` must contain integers"),
         ({"labels": [1]}, "one label per row of `X`, 4 in all"),
         ({"labels": [1, -1, 2, 0]}, "Labels must be -1 and .1"),
     ],
@@ -165,7 +165,7 @@ def test_frames_are_read_by_name_in_any_order(library):
     ]
     with pytest.raises(InputError, match="column 'who', but its columns are answer, point, annotator, label"):
         AnswerGraph.from_y(library.DataFrame({"answer": KNOWN[:, 0], "who": KNOWN[:, 2]}))
-    with pytest.raises(InputError, match="no column 'answer', which holds the pair codes"):
+    with pytest.raises(InputError, match="no column 'answer', which contains the pair codes"):
         AnswerGraph.from_y(library.DataFrame({"point": KNOWN[:, 1]}))
 
 

@@ -31,7 +31,7 @@ def test_classes_of_a_file(tmp_path, call, capsys):
 
 def test_files_without_classes(tmp_path, refused):
     assert "answers of one kind only" in refused("classes", write(tmp_path / "p.csv", ["a,b,1", "b,c,1"]))
-    assert "holds no answer" in refused("classes", write(tmp_path / "p.csv", ["a,b,unsure"]))
+    assert "has no answer" in refused("classes", write(tmp_path / "p.csv", ["a,b,unsure"]))
     entities = [f"a{k},b{k},1" for k in range(200)]
     entities += [f"{side}{k},a{(k + step) % 200},0" for k in range(200) for side, step in (("a", 1), ("b", 7))]
     assert "connect 200 groups of rows" in refused("classes", write(tmp_path / "p.csv", entities))

@@ -169,9 +169,9 @@ CLIQUE += [[7, 4], [7, 5]]
     ("table", "options", "message"),
     [
         ([[1, 0, 0, 4], [1, 1, 0, 0]], {}, "Labels with 3 classes are 1 to 3"),
-        ([[0, 0, 0, 0], [0, 1, 0, 0]], {}, "holds no answers"),
-        (LOOSE, {"prior": [0.5, 0.5]}, "`prior` must hold 3 class shares"),
-        (LOOSE, {"prior": 0.5}, "`prior` must hold 3 class shares"),
+        ([[0, 0, 0, 0], [0, 1, 0, 0]], {}, "has no answers"),
+        (LOOSE, {"prior": [0.5, 0.5]}, "`prior` must contain 3 class shares"),
+        (LOOSE, {"prior": 0.5}, "`prior` must contain 3 class shares"),
         (LOOSE, {"prior": [0.5, 0.5], "n_classes": 2}, "`prior` is one number"),
         (LOOSE, {"n_classes": 6}, "`X` shows 5 points. Lower `n_classes`"),
         ([*LOOSE, [-3, 1], [-3, 0]], {"error_rate": 0.0}, "contradict each other"),

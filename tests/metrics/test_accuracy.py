@@ -66,7 +66,7 @@ def test_what_cannot_be_judged():
         pair_accuracy([1.0, np.nan, 1.0, -1.0], [1, 1, -2, -2])
     with pytest.raises(InputError, match="`prior` must lie strictly"):
         pair_accuracy(np.ones(4), [1, 1, -2, -2], prior=1.5)
-    with pytest.raises(InputError, match="`random_points` must hold True or False for each of the 4 rows"):
+    with pytest.raises(InputError, match="`random_points` must contain True or False for each of the 4 rows"):
         pair_accuracy(np.ones(4), [1, 1, -2, -2], random_points=[True, False])
 
 
@@ -221,7 +221,7 @@ JUDGES = {
 @pytest.mark.parametrize("name", JUDGES)
 def test_rows_without_an_answer_are_refused_by_name(name):
     """A silent 1/2 hid that a splitter tears answers apart."""
-    with pytest.raises(ValueError, match=r"`y` holds no answers .* give `cv=PairKFold\(\)`"):
+    with pytest.raises(ValueError, match=r"`y` has no answers .* give `cv=PairKFold\(\)`"):
         JUDGES[name](np.zeros((4, 1)), np.zeros(4, dtype=int))
 
 

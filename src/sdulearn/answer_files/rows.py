@@ -156,7 +156,7 @@ def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str],
     except csv.Error as error:
         raise InputError(f"{path} cannot be split into cells ({error}). Is a quote left open?") from None
     if not any(cell.strip() for line in lines[:head] for cell in line.split(mark)):
-        raise InputError(f"{path} holds nothing but delimiters. Its first line must name the columns.")
+        raise InputError(f"{path} has nothing but delimiters. Its first line must name the columns.")
     too_long = f"more cells than the {len(names)} columns"
     numbered = [
         (line, too_long if any(map(str.strip, cells[len(names) :])) else record)
@@ -178,7 +178,7 @@ def _json_content(name: str, file_format: str, text: str) -> Sheet:
     unusable = "not a JSON object, or one with a key twice"
     records = [(k, item if isinstance(item, dict) else unusable) for k, item in items]
     if file_format == "json" and not is_list and not any(isinstance(record, dict) for _, record in records):
-        what = "it must hold an object, a list of objects, or one object per line, and no key twice in one"
+        what = "it must contain an object, a list of objects, or one object per line, and no key twice in one"
         raise InputError(f"{name} is not JSON, or is cut off: {what}. Export or copy it again.")
     return Sheet(name, "json" if is_list else "jsonl", *_keyed(records))
 

@@ -317,7 +317,7 @@ class AnswerModel:
         """Return the model, and where its rates are not exactly known, the same with lower and with higher ones.
 
         The rates of all annotators together move to where ``error_rate`` has the ends of its interval, as far as
-        answers with such rates tell anything.
+        answers with such rates contain information.
         """
         if self.of_crowd or self.is_exact:
             return [self]
@@ -346,7 +346,7 @@ class AnswerModel:
         return self.with_rates(lambda rate: rate.value + share * (getattr(rate, end) - rate.value))
 
     def judged(self, graph: AnswerGraph, chances: Array) -> AnswerModel:
-        """Estimate the rates that the answers do not tell, by a model that has not seen them.
+        """Estimate the rates that the answers do not determine, from a model that has not seen them.
 
         Parameters
         ----------

@@ -166,7 +166,7 @@ class DoubtfulAnswers:
 def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulAnswers:
     """Rank answers by the probability that they are wrong.
 
-    It follows from other answers about the same points and from the model's probabilities. A model
+    It is computed from other answers about the same points and from the model's probabilities. A model
     that was fitted on the same answers finds fewer wrong ones than there are.
 
     Parameters
@@ -392,7 +392,7 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
     graph, used = known_answers(answers)
     if len(np.unique(graph.same)) < 2:
         kind = "answers of one kind only" if graph.n_answers else "no answer 'similar' or 'dissimilar'"
-        raise InputError(f"{answers.name} holds {kind}: classes follow from answers of both kinds. Ask more questions.")
+        raise InputError(f"{answers.name} has {kind}: classes follow from answers of both kinds. Ask more questions.")
     if isinstance(n_classes, str):
         n_classes = count_classes(graph).value
     found = estimate_answers(answers, graph, used, n_classes)

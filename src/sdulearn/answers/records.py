@@ -441,7 +441,7 @@ class Answers:
     audits : dict or None
         By annotator: number of answers asked again, and number of those answered differently.
     stated_classes : int or None
-        Number of classes that whoever asked was told.
+        Number of classes that was given when the questions were asked.
     """
 
     name: str

@@ -79,7 +79,7 @@ def check_weights(weights: ArrayLike, size: int, name: str) -> Array:
     positive = values[values > 0]
     if positive.size and not (positive.min() >= 1 / LARGEST_NUMBER and positive.max() <= LARGEST_NUMBER):
         raise InputError(
-            f"`{name}` holds weights from {positive.min():g} to {positive.max():g}, too small or too large. Only their "
+            f"`{name}` has weights from {positive.min():g} to {positive.max():g}, too small or too large. Only their "
             "ratios matter: divide all by the largest."
         )
     return values
@@ -106,7 +106,7 @@ def read_columns(y: ArrayLike) -> tuple[Codes, dict[str, Codes]]:
         columns = dict(zip(COLUMNS, table.T, strict=False))
     else:
         if "answer" not in names:
-            raise InputError("`y` has no column 'answer', which holds the pair codes.")
+            raise InputError("`y` has no column 'answer', which contains the pair codes.")
         frame: Frame = y
         columns = {name: np.asarray(frame[name]) for name in names}
     return check_columns(columns)
@@ -143,7 +143,7 @@ def check_labels(labels: ArrayLike, size: int, noun: str) -> Codes:
     """Return labels as integers, one per row or point, or raise where they mix two codings."""
     numbers = whole_numbers(labels, "labels")
     if numbers.shape != (size,):
-        raise InputError(f"`labels` must hold one label per {noun}, {size} in all, but has shape {numbers.shape}.")
+        raise InputError(f"`labels` must contain one label per {noun}, {size} in all, but has shape {numbers.shape}.")
     if (numbers < -1).any() or ((numbers == -1).any() and (numbers > 1).any()):
         raise InputError(
             "Labels must be -1 and +1 (two classes) or 1 to K (more), with 0 where they are not known; "
@@ -159,7 +159,7 @@ def whole_numbers(values: ArrayLike, name: str) -> Codes:
         return numbers.astype(np.int64)
     if numbers.dtype.kind != "f" or not (np.isfinite(numbers) & (numbers == np.rint(numbers))).all():
         raise InputError(
-            f"`{name}` must hold integers, got dtype {numbers.dtype}. Number what it names first, for example with "
+            f"`{name}` must contain integers, got dtype {numbers.dtype}. Number what it names first, for example with "
             "pandas.Index(ids).get_indexer(...)."
         )
     return numbers.astype(np.int64)
@@ -197,7 +197,7 @@ def _more_than_two(counts: Indices) -> str:
             "Something has renumbered the codes, as cross_val_predict of scikit-learn does unless `method='predict'`: "
             "use sdulearn.metrics.held_out instead."
         )
-    return "`y` must hold pair codes, which sdulearn.stack_pairs makes, not class labels."
+    return "`y` must contain pair codes, which sdulearn.stack_pairs makes, not class labels."
 
 
 def sources(codes: Codes) -> Indices:
@@ -236,7 +236,7 @@ def _check_codes(codes: NDArray[Any]) -> Codes:
     if codes.dtype.kind == "f" and not np.isfinite(codes).all():
         raise InputError("Input `y` contains NaN or infinity. Mark unlabeled rows with the pair code 0.")
     if codes.dtype.kind not in "iuf" or (codes != np.rint(codes)).any():
-        holds = "holds fractions" if codes.dtype.kind == "f" else f"has dtype {codes.dtype}"
+        holds = "contains fractions" if codes.dtype.kind == "f" else f"has dtype {codes.dtype}"
         raise InputError(f"Unknown label type: `y` {holds}, but pair codes are integers: see sdulearn.stack_pairs.")
     if (np.abs(codes.astype(np.float64)) >= 2.0**62).any():
         raise InputError("Pair codes must be smaller than 2**62 in size; number the pairs 1, 2, 3, ...")
@@ -373,7 +373,7 @@ def _known_labels(labels: ArrayLike, n_points: int, ends: Indices, signs: Codes)
     if absent.any() or most == 1 or zero.sum() < len(known) / 2 or _is_class(zero, ends, signs):
         remedy = "the two classes as -1 and +1: `labels=2 * y - 1`" if most == 1 else "`labels=y + 1`, classes 1 to K"
         raise InputError(
-            f"`labels` holds 0 to {most}, and 0 means 'not known'. Write {remedy}; mark rows of unknown class with NaN."
+            f"`labels` has 0 to {most}, and 0 means 'not known'. Write {remedy}; mark rows of unknown class with NaN."
         )
     return known
 
@@ -409,7 +409,7 @@ def answer_signs(same: ArrayLike, n_pairs: int) -> Codes:
     """Return answers as +1 and -1, or raise."""
     answers = np.asarray(same)
     if answers.shape != (n_pairs,):
-        raise InputError(f"`same` must hold one answer per pair: {n_pairs} pairs, but shape {answers.shape}.")
+        raise InputError(f"`same` must contain one answer per pair: {n_pairs} pairs, but shape {answers.shape}.")
     if answers.dtype.kind == "b" or not n_pairs:
         return np.where(answers.astype(bool), SIMILAR, DISSIMILAR)
     if answers.dtype.kind in "iuf" and np.isin(answers, (-1, 1)).all():

@@ -575,7 +575,7 @@ class Asker:
         Returns
         -------
         Advice
-            The expected gain of the next 50 answers, by what the latest ones gained, and whether the accuracy is
+            The expected gain of the next 50 answers, from the gain of the latest ones, and whether the accuracy is
             known well enough to stop.
         """
         if self.design == "random":
@@ -715,7 +715,7 @@ class Asker:
         -------
         Leak
             Numbers of connected points; with ``private`` the epsilon of an answer, a point and a
-            person. ``str`` says it in words.
+            person. ``str`` describes it in words.
         """
         return leak_of(self.given, self.store.flips, two_classes=self._limit == 2)
 

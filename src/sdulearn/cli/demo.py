@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         cli.print_json({"results": results, **files})
         return 0
     cli.say("\n".join([HEAD.format(arguments.draws), *(table(name, means) for name in SETS)]))
-    cli.say(f"\nPicture: {picture}\nNumbers: {numbers}\n")
+    cli.say(f"\nImage: {picture}\nNumbers: {numbers}\n")
     cli.say(NEXT.format(program=cli.program(), points=points, answers=answers, model=folder / "model.sdu"))
     return 0
 

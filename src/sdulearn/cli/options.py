@@ -145,7 +145,7 @@ OPTIONS = (
     Option("categories", "fit ask", _names, "columns to read as categories, even if they look like numbers",
            _COLUMNS, (), _TABLE),
     Option("text", "fit ask", _names, "columns of sentences", _COLUMNS, (), _TABLE),
-    Option("text_model", "fit ask predict", str, "name or folder of a model of sentence embeddings that reads them",
+    Option("text_model", "fit ask predict", str, "name or folder of a model of sentence embeddings for the texts",
            "NAME", group=_TABLE),
     Option("images", "fit ask", _names, "columns of image files; also links, which are only shown (--drop them)",
            _COLUMNS, (), _TABLE),
@@ -160,7 +160,7 @@ OPTIONS = (
     Option("missing", "fit ask", ("auto", "error", "mean"), "missing values. auto (default): linear models use the "
            "mean and an indicator, trees keep them; error: stop; mean: use the mean", default="auto", group=_TABLE),
     Option("max_categories", "fit ask", _positive, "maximum number of categories per column (50)", "N", 50, _TABLE),
-    Option("groups", "fit ask", str, "column that says which rows belong together, such as a person's id",
+    Option("groups", "fit ask", str, "column that shows which rows belong together, such as a person's id",
            "COLUMN", group=_TABLE),
 
     Option("answer_columns", "fit check classes predict audit", str, "answer columns with unusual names: "

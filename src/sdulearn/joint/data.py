@@ -168,7 +168,7 @@ class PriorPull(NamedTuple):
         p = np.asarray(prior, dtype=np.float64)
         shares = np.stack([1 - p, p]) if n_classes == 2 else p
         if shares.shape != (n_classes,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
-            shares_wanted = f"hold {n_classes} class shares above 0 of sum 1"
+            shares_wanted = f"contain {n_classes} class shares above 0 of sum 1"
             wanted = "be P(y = +1), between 0 and 1" if n_classes == 2 else shares_wanted
             raise InputError(f"`prior` must {wanted}, or be None; got {prior!r}.")
         return cls(shares / shares.sum(), strength) if strength and n_unlabeled else None

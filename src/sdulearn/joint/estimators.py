@@ -304,7 +304,7 @@ class PairLogisticRegression(PairLogisticBase):
         Probability that an answer is wrong, from 0 to 1/2: one for all, or one for each annotator (0: not known).
         "auto" estimates it from repeated questions, cycles of answers and labels and, with several annotators, from
         models of the answers of the others. No answer is assumed to be certain: if the rate cannot be
-        estimated, it is 0.02, and its interval 0 to 1/2. An :class:`~sdulearn.answers.AnswerModel` is taken as it is.
+        estimated, it is 0.02, and its interval 0 to 1/2. An :class:`~sdulearn.answers.AnswerModel` is used as it is.
     answer_table : {"auto", True, False}, default="auto"
         Whether errors may depend on the classes of the two points, with more than two classes. "auto": if most
         points are in several questions, answers contradict each other, and a table explains answers left out better.

@@ -59,7 +59,7 @@ class AccuracyEstimate:
     ----------
     value : float
         The estimate, between 1/2 and 1: answers cannot distinguish a classifier from its mirror image.
-        Between 0 and 1 with labels, by random questions, or with one kind of answer alone.
+        Between 0 and 1 with labels, from random questions, or with one kind of answer alone.
     low, high : float
         Confidence interval; 1/2 to 1 if nothing is known.
     agreement : float

@@ -61,7 +61,7 @@ class Difference:
     Attributes
     ----------
     value, low, high : float
-        Difference of the accuracies; of the agreements where no accuracy is identified. NaN, from -1 to 1, where
+        Difference of the accuracies; of the agreements if no accuracy is identified. NaN, from -1 to 1, if
         nothing is known.
     """
 
@@ -77,12 +77,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Audit:
-    """What answers say about predictions that they had no part in.
+    """The accuracy of predictions, from answers that were not used to make them.
 
     Attributes
     ----------
     accuracy : Share or None
-        Share of rows like the random ones that are predicted rightly; None where the answers do not identify it.
+        Share of rows like the random ones that are predicted correctly; None if the answers do not identify it.
     basis : {"random pairs", "random questions", "labels", None}
         What the accuracy rests on: pairs of random rows of two classes, random rows compared with examples, or labels.
     agreement, always_different : Share or None
@@ -120,7 +120,7 @@ class Audit:
         return "; ".join(parts)
 
     def misses(self, floor: float) -> bool:
-        """Say whether the accuracy is certainly below a floor: its whole interval is.
+        """Return whether the accuracy is certainly below a limit: its whole interval is below it.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class Audit:
         Returns
         -------
         bool
-            False as well where there is no accuracy, only an agreement.
+            Also False if there is no accuracy, only an agreement.
         """
         return self.accuracy is not None and self.accuracy.high < floor
 

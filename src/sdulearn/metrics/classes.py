@@ -40,7 +40,7 @@ class Share:
     Attributes
     ----------
     value, low, high : float
-        The share and its interval; NaN, from 0 to 1, where nothing was counted.
+        The share and its interval; NaN, from 0 to 1, if nothing was counted.
     n : float
         Number of independent counts of equal weight that are as precise.
     """
@@ -86,7 +86,7 @@ class ClassAgreement:
     agreement, same, different : Share
         Share of all answers, of the "same" and of the "different" ones, that the predicted classes agree with.
     accuracy : Share or None
-        Share of right predictions, where labels or answers identify it (see ``basis``).
+        Share of correct predictions, if labels or answers identify it (see ``basis``).
     basis : {"labels", "groups", "random questions", "crowd", None}
         "labels": predictions of labelled points. "groups": of points in groups of ten or more that answers connect and
         call different, as many as predicted classes, by the best matching, which is optimistic by less than one in ten
@@ -175,7 +175,7 @@ def _class_of_points(predicted: ArrayLike, graph: AnswerGraph) -> Codes:
     try:
         y_pred = np.asarray(predicted, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("`y_pred` must hold numbers of classes, -1 and +1 or 1 to K, or probabilities.") from None
+        raise InputError("`y_pred` must contain numbers of classes, -1 and +1 or 1 to K, or probabilities.") from None
     if y_pred.ndim == 2:
         graph.of_rows(y_pred[:, 0], "y_pred")
         K = y_pred.shape[1]
@@ -184,7 +184,7 @@ def _class_of_points(predicted: ArrayLike, graph: AnswerGraph) -> Codes:
         names, column = np.unique(graph.of_rows(y_pred, "y_pred"), return_inverse=True)
         chances = np.eye(len(names))[column]
     if (names % 1 != 0).any():
-        raise InputError(f"`y_pred` must hold whole numbers of classes; got {listed(f'{name:g}' for name in names)}.")
+        raise InputError(f"`y_pred` must have whole numbers of classes; got {listed(f'{name:g}' for name in names)}.")
     return names.astype(np.int64)[graph.by_point(chances).argmax(axis=1)]
 
 

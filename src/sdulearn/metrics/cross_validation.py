@@ -363,7 +363,7 @@ def held_out(
     Parameters
     ----------
     estimator, X, y
-        As in :func:`cross_val_accuracy`; with ``orient`` where the reference holds classes.
+        As in :func:`cross_val_accuracy`; with ``orient`` if the reference contains classes.
     reference : float or int array of shape (n_rows,)
         Predictions of a model of all rows: decision values of two classes, or classes as integers. They name the
         classes of each fold. A hub, which cannot be held out, keeps the value that it has here.
@@ -373,7 +373,7 @@ def held_out(
     Returns
     -------
     array of shape (n_rows,)
-        Held-out decision values, or classes where the reference holds classes.
+        Held-out decision values, or classes if the reference contains classes.
     """
     graph = AnswerGraph.from_y(y, sample_weight)
     known = np.asarray(reference)
@@ -415,7 +415,7 @@ def folds_over_points(n_splits: int, y: ArrayLike | AnswerGraph) -> PairKFold:
     Returns
     -------
     PairKFold
-        Its seed differs from that of the folds by which estimators choose settings.
+        Its seed differs from that of the folds with which estimators choose settings.
     """
     graph = AnswerGraph.from_y(y)
     count = number_of_folds(n_splits, graph)

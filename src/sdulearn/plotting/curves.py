@@ -161,7 +161,7 @@ def _sizes(n_pairs: Sequence[int] | None, kinds: Sequence[Mask]) -> Indices:
         return np.unique(np.rint(np.geomspace(min(fewest, most), most, 5)).astype(np.intp))
     sizes = np.asarray(n_pairs, dtype=np.intp)
     if sizes.ndim != 1 or not len(sizes) or sizes.min() < 1 or sizes.max() > most:
-        raise InputError(f"`n_pairs` must hold numbers of training pairs between 1 and {most}, got {n_pairs!r}.")
+        raise InputError(f"`n_pairs` must contain numbers of training pairs between 1 and {most}, got {n_pairs!r}.")
     return sizes
 
 

@@ -20,7 +20,7 @@ ERROR_BARS: dict[str, Any] = {"marker": "o", "ms": 4, "capsize": 3}
 _PLACE = re.compile(r"^( *)%\((\w+)\)s$", re.MULTILINE)
 _SHARED = {
     "y": """\
-y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
     What is known about each row.""",
     "cv": """\
 cv : int, splitter or None, default=5

@@ -32,7 +32,7 @@ class AnnotatorReport:
     rate, low, high : float
         Probability that an answer is wrong, and its 95% interval.
     identified : bool
-        Whether the answers determine the rate; if not, it is taken to be 0.
+        Whether the answers determine the rate; if not, a small rate is assumed.
     n_answers : int
         Number of answers.
     """
@@ -99,7 +99,7 @@ class ColumnImportance:
     column : str
         Its name.
     loss : float
-        Accuracy lost if the column is shuffled, by held-out answers; with more than two classes,
+        Accuracy lost if the column is shuffled, from held-out answers; with more than two classes,
         agreement with these. All answers count as right. Correlated columns share their importance.
     error : float
         Standard error of the loss, given the fitted models.

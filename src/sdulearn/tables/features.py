@@ -79,7 +79,7 @@ class TextFeatures:
         words, of_words = _terms(_WORDS, cut)
         pieces, of_pieces = _terms(_PIECES, cut)
         if not words + pieces:
-            raise InputError(f"{where} holds no words, or none that is in two of its texts. Leave it out with `drop`.")
+            raise InputError(f"{where} has no words, or none that is in two of its texts. Leave it out with `drop`.")
         weights = np.concatenate([of_words, of_pieces])
         rows = cls(words, pieces, weights, np.empty((len(weights), 0))).terms_of(cut)
         _, lengths, axes = randomized_svd(rows, max(1, min(WIDTH, min(rows.shape) - 1)), random_state=0)

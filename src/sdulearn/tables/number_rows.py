@@ -50,7 +50,7 @@ class RowSource:
         for name in self.columns:
             if kind_of(self.table.types[name]) not in ("number", "boolean"):
                 advice = "Leave it out, or use sdulearn.fit_table, which turns texts and dates into features."
-                raise InputError(f"{self.table.name}: column {quoted(name)} does not hold numbers. {advice}")
+                raise InputError(f"{self.table.name}: column {quoted(name)} does not contain numbers. {advice}")
 
     def map(self, function: Callable[[Batch], T]) -> Iterator[T]:
         """Yield a function of each batch, in order."""

@@ -363,7 +363,7 @@ def _clear_errors(path: Location) -> Iterator[None]:
         if "UTF8" in str(error):
             raise files.not_utf8(path) from None
         ragged = (
-            ". A line must have as many cells as the header: put cells that hold the delimiter into quotes. If the "
+            ". A line must have as many cells as the header: put cells that contain the delimiter into quotes. If the "
             "header is further down, say with `skip_rows` how many lines are above it."
         )
         advice = ragged if "columns, got" in str(error) else ""
@@ -380,7 +380,7 @@ def parquet_files(path: Location) -> list[Path]:
     found = sorted(file for file in folder.rglob("*") if file.suffix.lower() in _ENDINGS and file.is_file())
     shown = [file for file in found if not any(part[0] in "._" for part in file.relative_to(folder).parts)]
     if not shown:
-        raise InputError(f"The folder {path} holds no .parquet files.")
+        raise InputError(f"The folder {path} has no .parquet files.")
     return shown
 
 
@@ -455,7 +455,7 @@ def with_embedding(table: Table, path: Location) -> Table:
         raise InputError(f"{table.name} has a column {quoted(both[0])}, as the vectors of {path} are named. Rename it.")
     shared = [name for name in ids if name in table.types]
     if len(shared) > 1:
-        raise InputError(f"{path} and {table.name} share {len(shared)} columns that may hold ids. Keep one of them.")
+        raise InputError(f"{path} and {table.name} share {len(shared)} columns that may contain ids. Keep one of them.")
     if shared and len(ids[shared[0]].unique()) < len(vectors):
         raise InputError(f"{path}: an id appears twice in column {quoted(shared[0])}. Keep one vector for each.")
     # Some column is always read: it may hold the ids of the vectors.
@@ -497,7 +497,7 @@ def _read_vectors(path: Location) -> tuple[NDArray[Any], dict[str, ArrowColumn]]
     else:
         vectors, ids = _split_vectors(read_whole(path))
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu" or not vectors.size:
-        raise InputError(f"{path} holds {vectors.dtype} of shape {vectors.shape}; vectors are rows of numbers.")
+        raise InputError(f"{path} contains {vectors.dtype} of shape {vectors.shape}; vectors are rows of numbers.")
     return vectors, ids
 
 
@@ -512,7 +512,7 @@ def _split_vectors(table: ArrowTable) -> tuple[NDArray[Any], dict[str, ArrowColu
             blocks.append(np.asarray(column, dtype=np.float64)[:, None])
         elif any(is_list(column.type) for is_list in are_lists):
             if len(pc.list_value_length(column).unique()) != 1 or column.null_count:
-                raise InputError(f"Column {quoted(name)} of the vectors does not hold lists of one length.")
+                raise InputError(f"Column {quoted(name)} of the vectors does not contain lists of one length.")
             blocks.append(np.asarray(column.flatten(), dtype=np.float64).reshape(len(column), -1))
         elif may_hold_ids(name, column.type):
             ids[name] = id_texts(column)

@@ -63,7 +63,7 @@ class EmbeddedTexts:
         """Return the transformer, and the vectors of some of the texts; ``where`` names them in an error."""
         some = [text for text in texts[:_FITTED] if (text or "").strip()]
         if not some:
-            raise InputError(f"{where} holds no texts. Leave it out with `drop`.")
+            raise InputError(f"{where} has no texts. Leave it out with `drop`.")
         checked = tuple(dict.fromkeys(_cut(text, _CHECKED_LONGEST) for text in some))[:_CHECKED]
         vectors = encoded(model, True, checked)
         fitted = cls(model, vectors.shape[1], checked, tuple(_checksum(vectors)), True)
@@ -164,13 +164,13 @@ def _check_safe(model: str, folder: Path) -> None:
     try:
         kinds = [str(module["type"]) for module in json.loads(modules.read_text(encoding="utf-8"))]
     except (OSError, ValueError, TypeError, KeyError):
-        raise InputError(f"{quoted(str(folder))} holds no model of sentence-transformers: no modules.json.") from None
+        raise InputError(f"{quoted(str(folder))} has no model of sentence-transformers: no modules.json.") from None
     if own := [kind for kind in kinds if not kind.startswith(_OWN)]:
         raise InputError(f"The text model {quoted(model)} brings code of its own ({own[0]}), which is not run.")
     for path in folder.rglob("*"):
         if path.suffix in _PICKLES and not any(path.parent.glob("*.safetensors")):
             raise InputError(
-                f"The text model {quoted(model)} has weights in {path.name} alone, which may hold code. Use a model "
+                f"The text model {quoted(model)} has weights in {path.name} alone, which may contain code. Use a model "
                 "with weights in .safetensors."
             )
 

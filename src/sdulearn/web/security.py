@@ -63,7 +63,7 @@ class Guard:
             return 421, "This server does not go by that name."
         parts = scope["path"].split("/", 2)
         if len(parts) < 3 or not hmac.compare_digest(parts[1].encode("utf-8", "replace"), self.key.encode()):
-            return 404, "Not found. The address must hold the key that sdulearn ask printed."
+            return 404, "Not found. The address must contain the key that sdulearn ask printed."
         if headers.get("origin", f"http://{host}") != f"http://{host}":
             return 403, "The request comes from another page."
         return None if scope["method"] in ("GET", "HEAD") else _refuse_change(headers)

@@ -127,7 +127,7 @@ def fit_table(
     model : {"auto", "linear", "boosted"}, optional
         Linear, boosted trees (needs ``pip install 'sdulearn[boosting]'``), or, by default and with "auto", the one with
         the higher likelihood of held-out answers; linear without LightGBM, and with fewer than 60 answers, more than
-        100 features, more than two classes, or another method. With "auto" a finding says so.
+        100 features, more than two classes, or another method. With "auto" a finding reports this.
     max_unlabeled : int, optional
         Maximum number of unlabeled rows, drawn at random; by default 20,000.
     id_column : str, optional
@@ -140,7 +140,7 @@ def fit_table(
         Columns of sentences: weighted words and pieces of words become up to 150 features each (TF-IDF and a truncated
         SVD). A column of more than ``max_categories`` different texts of three words and more is read so by itself.
     images : sequence of str
-        Columns with names of image files: colours and gradients become up to 100 features each
+        Columns with names of image files: colours of 16 x 16 pixels become up to 100 features each
         (needs ``pip install 'sdulearn[images]'``).
     image_root : str or path-like, optional
         The folder of the images; by default that of the table.
@@ -164,7 +164,7 @@ def fit_table(
     max_categories : int, default=50
         Maximum number of different texts in a column of categories.
     groups : str, optional
-        A column that says which rows belong together, such as several rows of one person, product or document: those
+        A column that shows which rows belong together, such as several rows of one person, product or document: those
         with equal cells. It is not a feature. Cross-validation never splits a group, so the accuracy is that on rows
         of new groups, and its interval counts the rows of a group as dependent. A row without a value is a group
         of its own.

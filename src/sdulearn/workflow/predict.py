@@ -127,7 +127,7 @@ def predict_table(
     skip_bad : bool, default=False
         Leave out answers that cannot be used instead of refusing them.
     image_root : str or path-like, optional
-        The folder of the pictures; by default that of the table.
+        The folder of the images; by default that of the table.
     embedding : str or path-like, optional
         The file of vectors of this table's rows, if the model was fitted with one.
     text_model : str or path-like, optional
