@@ -101,7 +101,8 @@ def test_other_methods_keep_groups_together_too(options, answers_about):
     rows, answers = answered(table, y, answers_about, 3)
     report = fit_table(rows, answers, groups="person", **options).report
     judged = report.accuracy or report.agreement.agreement
-    assert judged.low < judged.value < judged.high
+    # At a prior near 1/2 the paper's risks may learn nothing from a few people.
+    assert judged.low <= judged.value < judged.high
     assert judged.high - judged.low > 0.1
 
 
