@@ -163,8 +163,9 @@ class Answer(NamedTuple, Generic[Point]):
     @property
     def sign(self) -> int:
         """The answer as a code: +1 if some items belong together, -1 if none do; 0 if unsure, and for "nearer"."""
-        placed = [group for group in self.groups or () if group is not None]
-        return UNSURE if not placed else SIMILAR if len(set(placed)) < len(placed) else DISSIMILAR
+        groups = self.groups or ()
+        n_placed = len(groups) - groups.count(None)
+        return UNSURE if not n_placed else SIMILAR if len({*groups, None}) - 1 < n_placed else DISSIMILAR
 
     @property
     def picked(self) -> Point | None:

@@ -159,10 +159,7 @@ def example(state: State, number: int, point: int | None = None) -> int | None:
         # With two classes, "different from the other one" says the same.
         founder = state.founders[number if state.n_choices is None else 0]
         return founder if founder != point else None
-    early = np.array(members[: 1 << (len(members).bit_length() - 1)])
-    centre = state.points.coordinates(early).mean(axis=0)
-    distance = np.linalg.norm(state.points.coordinates(np.array(usable)) - centre, axis=1)
-    return usable[int(np.argmin(distance))]
+    return state.points.most_central(usable, members[: 1 << (len(members).bit_length() - 1)])
 
 
 def examples(state: State, number: int) -> list[int]:

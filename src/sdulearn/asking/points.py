@@ -45,10 +45,21 @@ class Points:
         self.scale[self.scale == 0] = 1.0
         # Principal axes of the standardised candidates (n_features, n_axes), and variances.
         self.axes, self.variances = _principal_axes((sample - self.mean) / self.scale)
+        self._central: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
 
     def coordinates(self, points: Indices) -> Array:
         """Coordinates of points along the principal axes."""
         return ((_dense(self.X[points]) - self.mean) / self.scale) @ self.axes
+
+    def most_central(self, chosen: Sequence[int], others: Sequence[int]) -> int:
+        """Return the one of ``chosen`` that is nearest to the centre of ``others``."""
+        key = tuple(chosen), tuple(others)
+        # An answer changes one or two classes, and the examples of all are looked up for each question.
+        if key not in self._central:
+            centre = self.coordinates(np.array(others)).mean(axis=0)
+            distance = np.linalg.norm(self.coordinates(np.array(chosen)) - centre, axis=1)
+            self._central[key] = chosen[int(np.argmin(distance))]
+        return self._central[key]
 
     @cached_property
     def candidate_coordinates(self) -> Array:
