@@ -382,7 +382,7 @@ def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Fi
     graph, used = known_answers(answers)
     people = _people(graph, None if answers.seconds is None else answers.seconds[used], model, answers.annotator_names)
     rate = model.error_rate
-    each = [person.n_answers for person in people] or [len(used)]
+    each = [person.n_answers for person in people] or [len(np.unique(graph.question))]
     fewest, median, most = np.quantile(each, [0, 0.5, 1]).tolist()
     findings: list[Finding] = [
         Crowd(
@@ -430,7 +430,7 @@ def _people(graph: AnswerGraph, seconds: Array | None, model: AnswerModel, names
             took = np.nanmedian(seconds[own])
             reasons[f"{took:.1f} s an answer"] = took < _FAST * np.nanmedian(seconds)
         why = tuple(reason for reason, holds in reasons.items() if holds)
-        people.append(Person(names[k - 1], rate.value, rate.low, rate.high, rate.n_answers, why))
+        people.append(Person(names[k - 1], rate.value, rate.low, rate.high, len(np.unique(graph.question[own])), why))
     return sorted(people, key=lambda person: (-person.value, -person.low))
 
 
