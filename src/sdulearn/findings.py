@@ -290,6 +290,19 @@ class ClassNumberOpen(Finding):
         )
 
 
+class MoreLabelsThanClasses(Finding, severity="warning"):
+    column: str
+    n_labels: Count
+    n_classes: Count
+
+    def __str__(self) -> str:
+        return (
+            f"Column {quoted(self.column)} has {self.n_labels:,} values, but the questions are chosen for "
+            f"{self.n_classes} classes, and a model of {self.n_classes} cannot explain the answers: give "
+            "`classes='auto'`, or a column that has no more values than classes."
+        )
+
+
 # The table
 
 
