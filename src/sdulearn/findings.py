@@ -379,6 +379,45 @@ class OddValue(Finding, severity="warning"):
         )
 
 
+class EmptyIds(Finding, severity="warning"):
+    count: Count
+    first: str
+
+    def __str__(self) -> str:
+        rows = count_of(self.count, "row has", "rows have")
+        return f"{rows} an empty id, the first in {self.first}. {_IDS_OF_THEIR_OWN}"
+
+
+class RepeatedIds(Finding, severity="warning"):
+    count: Count
+    name: str
+    first: str
+    among: Count | None = None  # number of rows that were looked at, if not all
+
+    def __str__(self) -> str:
+        among = "" if self.among is None else f"Of the first {self.among:,} rows, "
+        rows = count_of(self.count, "row repeats the id", "rows repeat the id")
+        return f"{among}{rows} of an earlier one, the first {quoted(self.name)} in {self.first}. {_IDS_OF_THEIR_OWN}"
+
+
+_IDS_OF_THEIR_OWN = (
+    "Such predictions cannot be told apart: give each row an id of its own, or number the rows by `id_column=''`."
+)
+
+
+class FarFromTraining(Finding, severity="warning"):
+    shares: Mapping[str, Probability]
+    limit: float
+
+    def __str__(self) -> str:
+        columns = listed((f"{quoted(name)} ({share:.0%})" for name, share in self.shares.items()), MAX_COLUMNS)
+        return (
+            f"Most values of these columns are more than {self.limit:g} standard deviations from the mean in training: "
+            f"{columns}. The table is in other units, or of another population than the one in training, for which "
+            "predictions and accuracy do not hold. Compare these columns with the training table."
+        )
+
+
 # How pairs were chosen
 
 
