@@ -74,6 +74,7 @@ from sdulearn.findings import (
     TooFewSimilar,
     UnknownIds,
     UnreadableRows,
+    UnusedColumns,
 )
 from sdulearn.io.typed import plain, read
 from sdulearn.report.page import whole_page
@@ -216,6 +217,8 @@ SAMPLES = [
     Dependence(name="yes", curve=ColumnDependence("price", (1.5, 2.5), (0.1, 0.3))),
     UnreadableRows(count=1),
     SelfPairs(count=2),
+    UnusedColumns(columns=("Wer", "comment"), people=("Wer",)),
+    UnusedColumns(columns=("comment",), people=()),
     NoAnswers(n_unsure=0),
     NoAnswers(n_unsure=2),
     UnknownIds(count=1),

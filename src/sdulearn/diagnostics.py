@@ -41,6 +41,7 @@ from sdulearn.findings import (
     RatioAgainstPrior,
     SharedPoints,
     TooFewSimilar,
+    UnusedColumns,
 )
 from sdulearn.metrics.accuracy import LEVEL, AccuracyEstimate
 from sdulearn.metrics.cross_validation import folds_over_points
@@ -324,6 +325,13 @@ def check_source(answers: Answers) -> list[Finding]:
     if answers.epsilon is not None:
         findings.append(FlippedAnswers(epsilon=answers.epsilon, flip_rate=flip_rate(answers.epsilon)))
     return findings + check_alike(known_answers(answers)[0], answers.annotator_names)
+
+
+def check_columns(answers: Answers) -> list[UnusedColumns]:
+    """Report columns of a file of answers that are not used, and those that may say who answered."""
+    columns = answers.unused_columns
+    people = [] if answers.annotators is not None else [name for name in columns if columns[name]]
+    return [UnusedColumns(columns=tuple(columns), people=tuple(people))] if columns else []
 
 
 def check_entities(answers: Answers) -> list[Finding]:

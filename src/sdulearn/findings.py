@@ -174,6 +174,25 @@ class SelfPairs(Listing, severity="warning"):
         return f"{count_of(self.count, *_FAULTS['self_pairs'])}, which shows nothing. {_SKIP}"
 
 
+class UnusedColumns(Finding):
+    columns: tuple[str, ...]
+    people: tuple[str, ...]  # those of them that may say who answered
+
+    @property
+    def severity(self) -> Severity:
+        """A warning if it may be unknown who answered."""
+        return "warning" if self.people else "info"
+
+    def __str__(self) -> str:
+        text = f"Columns of the answers that are not used: {listed(map(quoted, self.columns), MAX_COLUMNS)}."
+        if not self.people:
+            return text
+        return (
+            f"{text} If {quoted(self.people[0])} names who answered, give `columns='annotator={self.people[0]}'`: then "
+            "error rates are estimated for each person. If not, leave it as it is."
+        )
+
+
 class NoAnswers(Finding, severity="warning"):
     n_unsure: Count
 
