@@ -41,6 +41,7 @@ from sdulearn.findings import (
     RatioAgainstPrior,
     SharedPoints,
     TooFewSimilar,
+    UnusedColumns,
 )
 from sdulearn.metrics.accuracy import LEVEL, AccuracyEstimate
 from sdulearn.metrics.cross_validation import folds_over_points
@@ -326,6 +327,13 @@ def check_source(answers: Answers) -> list[Finding]:
     return findings + check_alike(known_answers(answers)[0], answers.annotator_names)
 
 
+def check_columns(answers: Answers) -> list[UnusedColumns]:
+    """Report columns of a file of answers that are not used, and those that may say who answered."""
+    columns = answers.unused_columns
+    people = [] if answers.annotators is not None else [name for name in columns if columns[name]]
+    return [UnusedColumns(columns=tuple(columns), people=tuple(people))] if columns else []
+
+
 def check_entities(answers: Answers) -> list[Finding]:
     """Report answers about entities, or about too many classes, rather than about a few classes."""
     n = answers.n_similar + answers.n_dissimilar
@@ -382,7 +390,7 @@ def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Fi
     graph, used = known_answers(answers)
     people = _people(graph, None if answers.seconds is None else answers.seconds[used], model, answers.annotator_names)
     rate = model.error_rate
-    each = [person.n_answers for person in people] or [len(used)]
+    each = [person.n_answers for person in people] or [len(np.unique(graph.question))]
     fewest, median, most = np.quantile(each, [0, 0.5, 1]).tolist()
     findings: list[Finding] = [
         Crowd(
@@ -430,7 +438,7 @@ def _people(graph: AnswerGraph, seconds: Array | None, model: AnswerModel, names
             took = np.nanmedian(seconds[own])
             reasons[f"{took:.1f} s an answer"] = took < _FAST * np.nanmedian(seconds)
         why = tuple(reason for reason, holds in reasons.items() if holds)
-        people.append(Person(names[k - 1], rate.value, rate.low, rate.high, rate.n_answers, why))
+        people.append(Person(names[k - 1], rate.value, rate.low, rate.high, len(np.unique(graph.question[own])), why))
     return sorted(people, key=lambda person: (-person.value, -person.low))
 
 

@@ -108,6 +108,10 @@ class UnseenCategoryWarning(SdulearnWarning):
     """A table contains texts, or missing values, that did not occur in training."""
 
 
+class SignlessWarning(SdulearnWarning):
+    """Decision values that look like probabilities or numbers of classes: none is negative."""
+
+
 class CutComponentWarning(SdulearnWarning):
     """Answers that share points do not fit into one batch."""
 

@@ -174,6 +174,25 @@ class SelfPairs(Listing, severity="warning"):
         return f"{count_of(self.count, *_FAULTS['self_pairs'])}, which shows nothing. {_SKIP}"
 
 
+class UnusedColumns(Finding):
+    columns: tuple[str, ...]
+    people: tuple[str, ...]  # those of them that may say who answered
+
+    @property
+    def severity(self) -> Severity:
+        """A warning if it may be unknown who answered."""
+        return "warning" if self.people else "info"
+
+    def __str__(self) -> str:
+        text = f"Columns of the answers that are not used: {listed(map(quoted, self.columns), MAX_COLUMNS)}."
+        if not self.people:
+            return text
+        return (
+            f"{text} If {quoted(self.people[0])} names who answered, give `columns='annotator={self.people[0]}'`: then "
+            "error rates are estimated for each person. If not, leave it as it is."
+        )
+
+
 class NoAnswers(Finding, severity="warning"):
     n_unsure: Count
 
@@ -290,6 +309,19 @@ class ClassNumberOpen(Finding):
         )
 
 
+class MoreLabelsThanClasses(Finding, severity="warning"):
+    column: str
+    n_labels: Count
+    n_classes: Count
+
+    def __str__(self) -> str:
+        return (
+            f"Column {quoted(self.column)} has {self.n_labels:,} values, but the questions are chosen for "
+            f"{self.n_classes} classes, and a model of {self.n_classes} cannot explain the answers: give "
+            "`classes='auto'`, or a column that has no more values than classes."
+        )
+
+
 # The table
 
 
@@ -363,6 +395,45 @@ class OddValue(Finding, severity="warning"):
             f"Column {quoted(self.column)} is {self.value:g} in {count_of(self.count, 'row', 'rows')} and from "
             f"{self.low:g} to {self.high:g} in all others. Such a value hides the differences between the others: "
             f"correct it, or leave the cell empty if it stands for a missing value."
+        )
+
+
+class EmptyIds(Finding, severity="warning"):
+    count: Count
+    first: str
+
+    def __str__(self) -> str:
+        rows = count_of(self.count, "row has", "rows have")
+        return f"{rows} an empty id, the first in {self.first}. {_IDS_OF_THEIR_OWN}"
+
+
+class RepeatedIds(Finding, severity="warning"):
+    count: Count
+    name: str
+    first: str
+    among: Count | None = None  # number of rows that were looked at, if not all
+
+    def __str__(self) -> str:
+        among = "" if self.among is None else f"Of the first {self.among:,} rows, "
+        rows = count_of(self.count, "row repeats the id", "rows repeat the id")
+        return f"{among}{rows} of an earlier one, the first {quoted(self.name)} in {self.first}. {_IDS_OF_THEIR_OWN}"
+
+
+_IDS_OF_THEIR_OWN = (
+    "Such predictions cannot be told apart: give each row an id of its own, or number the rows by `id_column=''`."
+)
+
+
+class FarFromTraining(Finding, severity="warning"):
+    shares: Mapping[str, Probability]
+    limit: float
+
+    def __str__(self) -> str:
+        columns = listed((f"{quoted(name)} ({share:.0%})" for name, share in self.shares.items()), MAX_COLUMNS)
+        return (
+            f"Most values of these columns are more than {self.limit:g} standard deviations from the mean in training: "
+            f"{columns}. The table is in other units, or of another population than the one in training, for which "
+            "predictions and accuracy do not hold. Compare these columns with the training table."
         )
 
 

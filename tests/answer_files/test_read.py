@@ -254,3 +254,42 @@ def test_steps_of_a_scale_from_zero_are_no_probabilities():
     frame = pd.DataFrame({"id_a": list("abc"), "id_b": list("bcd"), "label": [1, 0, 1], "certainty": [0, 1, 2]})
     with pytest.raises(InputError):
         read_answers(frame)
+
+
+@pytest.mark.parametrize("name", ["Annotator", "Bearbeiter", "Wer", "Annotateur", "anotador", "Utente", "beoordelaar"])
+def test_who_answered_has_usual_names_in_several_languages(name):
+    frame = pd.DataFrame({"id_a": ["a", "b"], "id_b": ["c", "d"], "label": [1, 0], name: ["x", "y"]})
+    answers = read_answers(frame)
+    assert list(answers.annotator_names) == ["x", "y"]
+    assert answers.unused_columns == {}
+
+
+@pytest.mark.parametrize(
+    ("cells", "people"),
+    [
+        (["ann", "bob", "cid"] * 4, True),
+        ([7, 12] * 6, True),
+        ([7.0, 12.0] * 6, True),
+        ([f"text {k}" for k in range(12)], False),
+        (["ann"] * 12, False),
+        ([0.25, 0.5] * 6, False),
+        (["yes", "no"] * 6, False),
+        (["ann"] * 10 + ["bob"] * 2, False),
+        (["ann", "bob"] + [None] * 10, False),
+    ],
+)
+def test_columns_without_a_role_are_named_and_looked_at(cells, people):
+    frame = pd.DataFrame({"id_a": [f"a{k}" for k in range(12)], "id_b": "b", "label": [1, 0] * 6})
+    assert read_answers(frame).unused_columns == {}
+    assert read_answers(frame.assign(other=cells, empty="")).unused_columns == {"other": people}
+    assert read_answers(frame.assign(other=cells), columns="annotator=other").unused_columns == {}
+    groups = pd.DataFrame({"items": ["a;b;c"] * 12, "groups": ["a;b|c"] * 12, "other": cells})
+    assert read_answers(groups).unused_columns == {"other": people}
+
+
+def test_titles_of_items_are_not_people():
+    items = [f"i{k}" for k in range(4)]
+    pairs = [(a, b) for a in items for b in items if a != b]
+    frame = pd.DataFrame(pairs, columns=["id_a", "id_b"]).assign(label=[1, 0] * 6, whose=["x", "y", "z"] * 4)
+    frame = frame.assign(title_a="title of " + frame["id_a"], title_b="title of " + frame["id_b"])
+    assert read_answers(frame).unused_columns == {"whose": True, "title_a": False, "title_b": False}

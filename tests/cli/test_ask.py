@@ -160,6 +160,18 @@ def test_nothing_is_said_about_the_design_that_ask_chose(call, tmp_path, capsys,
     assert not codes & {"shared_points", "hubs", "repeats", "contradictions"}
 
 
+@pytest.mark.parametrize("classes", [None, 2, 3, "auto"])
+def test_a_column_of_more_values_than_classes_is_warned_of(call, log, tmp_path, capsys, classes):
+    wine = load_wine(as_frame=True)
+    frame = wine.data.assign(id=[f"w{k}" for k in range(178)], label=wine.target.astype("Int64"))
+    frame.loc[5:8, "label"] = None
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    given = () if classes is None else ("--classes", classes)
+    assert call("ask", tmp_path / "t.csv", "-o", log, "--oracle", "label", "--questions", 1, *given) == 0
+    told = capsys.readouterr().out
+    assert ("warning: Column 'label' has 3 values" in told) == ("--classes auto" in told) == (classes in (None, 2))
+
+
 def test_a_demonstration_ends_with_a_model_and_its_classes(call, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert call("ask", "--demo", "--oracle", "target", "--questions", 2, "--seed", 1) == 0

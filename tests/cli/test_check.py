@@ -153,7 +153,7 @@ def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
     assert call("check", tmp_path / "many.csv", "-o", tmp_path / "page.html", "--classes", 3) == 1
     out = capsys.readouterr().out
     assert "warning: look: --classes\n" in out
-    assert "  <w49>: 50% of 9 wrong (0% to 60%); 60% careless\n" in out
+    assert "  <w49>: 50% of 1 wrong (0% to 60%); 60% careless\n" in out
     confused = ['classes 1 and 2: called "same" 69%', 'class 2: called "different" 40%']
     assert "\n  ".join(confused) in out
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -161,9 +161,9 @@ def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
     assert not re.search(r"(src|href)=|<script|@import|url\(|<w", text)
     assert {"People", "Confused classes", *(one.replace('"', "&#34;") for one in confused)} <= set(cells)
     # The forty with the highest rates, the last of them the one with 11%; the others in one line.
-    assert sum(cell.endswith("% of 9") for cell in cells) == 40
+    assert sum(cell.endswith("% of 1") for cell in cells) == 40
     assert "and 10 more, 1% to 10%" in text
-    assert {"50% of 9", "69 / 31", "60 / 40", "100 / 0"} <= set(cells)
+    assert {"50% of 1", "69 / 31", "60 / 40", "100 / 0"} <= set(cells)
     assert 'class="bar down" style="left:0.0%;width:83.3%"></span><i style="left:0.0%;width:100.0%">' in text
 
 

@@ -182,3 +182,27 @@ def test_the_rows_that_were_asked_about_are_written(fitted, refused, options, fi
     assert asked["n_answers"].sum() == 120
     for more in (("a.csv", "--method", "sddu"), (tmp_path / "a.xls",), (tmp_path / "no" / "a.csv",)):
         refused(*options(), "--answered", *more)
+
+
+def test_a_column_that_may_say_who_answered_is_not_dropped_without_a_word(call, files, tmp_path, capsys):
+    answers = pd.read_csv(files / "pairs.csv")
+    answers["Team member"] = np.resize(["Ann", "Bob"], len(answers))
+    answers["remark"] = [f"remark {k}" for k in range(len(answers))]
+    answers.to_csv(tmp_path / "a.csv", index=False)
+    fit = ("fit", files / "table.csv", tmp_path / "a.csv", "-o", tmp_path / "m.sdu", "--model", "linear")
+    assert call("check", tmp_path / "a.csv") == 1
+    told = capsys.readouterr().out
+    assert "'Team member', 'remark'" in told
+    assert "--answer-columns 'annotator=Team member'" in told
+    assert call(*fit) == 0
+    assert "--answer-columns 'annotator=Team member'" in capsys.readouterr().out
+    named = ("--answer-columns", "annotator=Team member", "--json")
+    call("check", tmp_path / "a.csv", *named)
+    found = {one["code"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
+    unused = found["unused_columns"]
+    assert (unused["severity"], unused["numbers"]) == ("info", {"columns": ["remark"], "people": []})
+    assert found["crowd"]["numbers"]["n_people"] == 2
+    assert call(*fit, *named) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [person["name"] for person in told["report"]["annotators"]] == ["Ann", "Bob"]
+    assert "unused_columns" not in [finding["code"] for finding in told["findings"]]

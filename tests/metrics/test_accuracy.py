@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from sdulearn import PairLogisticRegression, risks
 from sdulearn.answers import AnswerGraph, AnswerModel
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, SignlessWarning
 from sdulearn.metrics import (
     audit_predictions,
     class_agreement,
@@ -68,6 +68,17 @@ def test_what_cannot_be_judged():
         pair_accuracy(np.ones(4), [1, 1, -2, -2], prior=1.5)
     with pytest.raises(InputError, match="`random_points` must contain True or False for each of the 4 rows"):
         pair_accuracy(np.ones(4), [1, 1, -2, -2], random_points=[True, False])
+
+
+@pytest.mark.parametrize("change", [lambda z: (z + 3) // 2, lambda z: (z + 1) // 2, lambda z: 0.5 + 0.2 * z])
+def test_classes_without_signs_and_probabilities_are_not_decisions(change):
+    decision, y = np.array([1.0, 1, 1, -1, -1, -1]), [1, 1, -2, -2, 3, 3]
+    assert pair_accuracy(decision, y).value == 1
+    with pytest.warns(SignlessWarning, match=r"`decision_function`, or classes -1 and \+1"):
+        pair_accuracy(change(decision), y)
+    # A model may predict one class for all rows.
+    for one_class in (np.ones(6), np.arange(0.5, 6.5)):
+        pair_accuracy(one_class, y)
 
 
 @pytest.mark.parametrize("confidence", [95, 1.0, 0.0, -0.5])

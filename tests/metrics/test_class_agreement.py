@@ -209,3 +209,27 @@ def test_the_number_of_independent_answers_is_that_of_the_variance_of_their_shar
     kind = np.where((np.arange(60) < 30) | (np.arange(60) % 2 > 0), 1, -1)
     star = np.column_stack([np.repeat(kind * np.arange(1, 61), 2), ends.ravel()])
     assert class_agreement(np.ones(120, dtype=int), star).agreement.n == pytest.approx(60)
+
+
+@pytest.mark.parametrize("n_small", [1, 4, 9])
+def test_a_small_class_has_the_name_that_the_others_leave_for_random_points(n_small):
+    """Whatever is predicted for its points: no matching is chosen that would make them right."""
+    y = np.repeat([1, 2, 3], [14, 11, n_small])
+    rows, table = star_answers(y)
+    point = rows[:, 0].astype(int)
+    random = point % 2 == 0
+    predicted = np.array([3, 1, 2])[y - 1]
+    predicted[[2, 5, 16]] = [1, 1, 2]
+    for of_small in (2, 3, 1):
+        predicted[y == 3] = of_small
+        found = class_agreement(predicted[point], table, random_points=random)
+        right = predicted == np.array([3, 1, 2])[y - 1]
+        assert (found.basis, found.accuracy.n) == ("random questions", len(np.unique(point[random])))
+        assert found.accuracy.value == pytest.approx(right[::2].mean(), abs=1e-6)
+        # If all points in answers count, the groups that name the classes are those that are judged.
+        assert (class_agreement(predicted[point], table).accuracy is None) == (len(np.unique(predicted)) == 3)
+    # Two small classes could be exchanged.
+    small = np.repeat([1, 2, 3], [14, n_small, 4])
+    rows, table = star_answers(small)
+    point = rows[:, 0].astype(int)
+    assert class_agreement(small[point], table, random_points=point % 2 == 0).accuracy is None

@@ -1,5 +1,6 @@
 """Rows that were asked about: their classes by features and answers together."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from sdulearn import fit_table, load_model, stack_pairs
 from sdulearn.answers import read_answers
+from sdulearn.cli.main import main
 from sdulearn.datasets import make_waveform
 from sdulearn.tables import source as tables
 from sdulearn.workflow import predict_table
@@ -197,3 +199,30 @@ def test_answers_that_cannot_be_used(model, table, answers):
     odd = pd.DataFrame({"id_a": [0, 1, 2], "id_b": [1, 2, 0], "label": [True, True, False]})
     with refuses("error_rate=0.05"):
         predicted(certain, waves, answers=odd)
+
+
+@pytest.mark.parametrize("sure", [False, True])
+def test_people_gave_answers_to_questions_not_the_pairs_that_these_imply(table, sure, tmp_path, capsys):
+    """Sets of five rows, sorted by two people: each answer implies ten pairs."""
+    frame, y = table
+    sets = np.random.default_rng(1).permutation(200).reshape(40, 5)
+    groups = [[";".join(f"r{k}" for k in rows[y[rows] == side]) for side in (False, True)] for rows in sets]
+    answers = pd.DataFrame(
+        {
+            "items": [";".join(f"r{k}" for k in rows) for rows in sets],
+            "groups": ["|".join(filter(None, names)) for names in groups],
+            "annotator": ["ann"] * 30 + ["bob"] * 10,
+        }
+    )
+    if sure:
+        answers["confidence"] = np.tile([0.8, 0.9], 20)
+    report = fit_table(frame, answers, model="linear", classes=2).report
+    assert {person.name: person.n_answers for person in report.annotators} == {"ann": 30, "bob": 10}
+    if not sure:
+        left_out = fit_table(frame, answers, model="linear", classes=2, exclude_annotators=["bob"]).report.findings[0]
+        assert left_out.n_answers == 10
+    answers.to_csv(tmp_path / "a.csv", index=False)
+    main(["check", str(tmp_path / "a.csv"), "--json"])
+    found = {finding["code"]: finding["numbers"] for finding in json.loads(capsys.readouterr().out)["findings"]}
+    assert {person["name"]: person["n_answers"] for person in found["people"]["people"]} == {"ann": 30, "bob": 10}
+    assert found["crowd"]["answers_each"] == [10, 20, 30]

@@ -1,5 +1,6 @@
 """Predictions of a file from Python; the command that writes them is in tests/cli/test_predict.py."""
 
+import json
 import threading
 import time
 
@@ -9,13 +10,16 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.datasets import load_breast_cancer
 
-from sdulearn import PairLogisticRegression, TableModel
+from sdulearn import PairLogisticRegression, TableModel, fit_table
+from sdulearn.cli.main import main
 from sdulearn.errors import FileError
 from sdulearn.parts import in_threads
 from sdulearn.tables import source as tables
 from sdulearn.tables.columns import Column
 from sdulearn.workflow import predict, predict_table, write_predictions
+from sdulearn.workflow.predict import counts_of, findings_of, no_counts
 from tests.reference import refuses, unscaled
 
 
@@ -102,3 +106,77 @@ def test_a_folder_appears_whole_or_not_at_all(parts):
     with refuses(shows=["no rows"]):
         write_predictions(model, folder / "none.parquet", folder / "none")
     assert not (folder / "none").exists()
+
+
+def test_empty_and_repeated_ids_are_counted_and_located(parts, monkeypatch, capsys):
+    """In any batch and file, and on the workers; numbers of rows are ids that nothing is wrong with."""
+    model, frame, folder = parts
+    monkeypatch.setattr(tables, "BATCH_ROWS", 40)
+    model.save(folder / "m.sdu")
+    odd = frame.copy()
+    odd.loc[[150, 20, 199], "id"] = ["", None, "  "]
+    odd.loc[[60, 110, 111], "id"] = ["r3", "r3", "r100"]
+    odd.to_csv(folder / "odd.csv", index=False)
+    predict_odd = ["predict", str(folder / "m.sdu")]
+    for output in ("out.csv", "folder/"):
+        assert main([*predict_odd, str(folder / "odd.csv"), "-o", f"{folder}/{output}", "--json"]) == 0
+        found = {one["code"]: one["numbers"] for one in json.loads(capsys.readouterr().out)["findings"]}
+        assert found["empty_ids"] == {"count": 3, "first": "line 22"}
+        assert found["repeated_ids"] == {"count": 3, "name": "r3", "first": "line 62", "among": None}
+    counts = write_predictions(model, dd.from_pandas(odd, 3), folder / "dask")
+    codes = {finding.code: finding.count for finding in findings_of(counts, model)}
+    assert codes == {"empty_ids": 3, "repeated_ids": 3}
+    # Of a large table the first rows.
+    monkeypatch.setattr(predict, "_MAX_IDS", 70)
+    assert main([*predict_odd, str(folder / "odd.csv"), "-o", str(folder / "b.csv"), "--json"]) == 0
+    found = {one["code"]: one["numbers"] for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert found["repeated_ids"] == {"count": 1, "name": "r3", "first": "line 62", "among": 80}
+    assert found["empty_ids"]["count"] == 3
+    for table, options in (("in", []), ("odd.csv", ["--id-column", ""])):
+        assert main([*predict_odd, str(folder / table), "-o", str(folder / "b.csv"), *options]) == 0
+        assert "warning" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("change", [lambda x: 1000 * x, lambda x: x + 4 * x.std(), lambda x: x.mean() - 9 * x.std()])
+def test_a_column_of_another_unit_is_far_from_training(change, tmp_path, capsys):
+    frame, y = _cancer()
+    answers = _answers_about(frame, y, 0)
+    fit_table(frame, answers, model="linear").save(tmp_path / "m.sdu")
+    other = frame.assign(**{"mean radius": change(frame["mean radius"])})
+    other.to_csv(tmp_path / "t.csv", index=False)
+    model, table, output = (str(tmp_path / name) for name in ("m.sdu", "t.csv", "o.csv"))
+    assert main(["predict", model, table, "-o", output, "--json"]) == 0
+    found = {one["code"]: one["numbers"] for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert list(found["far_from_training"]["shares"]) == ["mean radius"]
+    assert 0.5 < found["far_from_training"]["shares"]["mean radius"] <= 1
+
+
+@pytest.mark.usefixtures("no_importances")
+def test_random_tables_of_one_population_are_not_far_from_training():
+    """Twenty random splits; the columns are skewed, some of them heavily, and one is rarely filled."""
+    frame, y = _cancer()
+    rng = np.random.default_rng(0)
+    frame["heavy"] = rng.pareto(1.1, len(frame))
+    frame["rare"] = rng.random(len(frame)) < 0.02
+    frame["number"] = frame["rare"] * 5.0
+    for seed in range(20):
+        rows = np.random.default_rng(seed).permutation(len(frame))
+        train, rest = np.sort(rows[:150]), rows[150:]
+        table = frame.iloc[train].reset_index(drop=True)
+        model = fit_table(table, _answers_about(table, y[train], seed), model="linear")
+        for others in (rest, rest[:12], rest[:1]):
+            sums = sum((counts_of(batch, 2) for batch in predict_table(model, frame.iloc[others])), no_counts(2))
+            assert findings_of(sums, model) == []
+
+
+def _cancer():
+    """Ten features of tumours, and their classes."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    return X.iloc[:, :10].assign(id=[f"t{k}" for k in range(len(X))]), y.to_numpy()
+
+
+def _answers_about(frame, y, seed):
+    """True answers about forty random pairs."""
+    ends = np.random.default_rng(seed).permutation(len(frame))[:80].reshape(-1, 2)
+    ids = frame["id"].to_numpy()[ends]
+    return pd.DataFrame({"id_a": ids[:, 0], "id_b": ids[:, 1], "label": y[ends[:, 0]] == y[ends[:, 1]]})

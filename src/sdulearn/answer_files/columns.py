@@ -8,11 +8,12 @@ decide what cells leave open, and nothing is guessed: what is left is asked for.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from sdulearn.answer_files.rows import Sheet, by_plain_name, pair_columns
-from sdulearn.answer_files.words import PLAIN_WORDS, SPELLINGS, as_parameter, is_answer, label_text
+from sdulearn.answer_files.words import PLAIN_WORDS, SPELLINGS, as_parameter, is_answer, label_text, number
 from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.files import as_text, check_repeated
 from sdulearn.tables.ids import ENOUGH
@@ -24,6 +25,8 @@ ROLES = ("id_a", "id_b", "label", "weight", "annotator", "time", "seconds", "con
 # Of forced choices and of groups, in place of the two ends and the label.
 CHOICE_ROLES = ("x", "first", "second", "chosen")
 GROUP_ROLES = ("items", "groups")
+# Names in a column that may say who answered are in so many rows each.
+_MIN_ANSWERS_EACH = 3
 # The row that two others are compared with.
 _ANCHORS = {"x", "anchor", "probe", "query"}
 _PICKS = ("chosen", "choice", "pick", "picked", "answer", "response")
@@ -37,7 +40,12 @@ _USUAL = {
     ),
     "confidence": ("confidence", "certainty"),
     "weight": ("weight", "sample_weight"),
-    "annotator": ("annotator", "annotator_id", "worker", "worker_id", "performer", "user", "user_id"),
+    "annotator": (
+        "annotator", "annotator_id", "worker", "worker_id", "performer", "user", "user_id", "rater", "coder", "labeler",
+        "labeller", "who", "annotatorin", "bearbeiter", "bearbeiterin", "benutzer", "nutzer", "beurteiler", "wer",
+        "annotateur", "annotatrice", "evaluateur", "utilisateur", "qui", "anotador", "anotadora", "evaluador",
+        "usuario", "quien", "annotatore", "valutatore", "utente", "chi", "beoordelaar", "gebruiker", "wie",
+    ),
     "time": ("time", "timestamp", "created_at"),
     "seconds": tuple(f"{name}{unit}" for name in _DURATIONS for unit in ("", "_s", "_ms")),
 }  # fmt: skip
@@ -86,6 +94,25 @@ def find_columns(sheet: Sheet, given: Mapping[str, str], find_ids: FindIds | Non
         roles["label"] = label
     _refuse_missing(sheet, roles)
     return {role: roles[role] for role in ROLES if role in roles}
+
+
+def may_be_people(sheet: Sheet, column: str, ends: Iterable[str]) -> bool:
+    """Whether a column may say who answered: texts or whole numbers, few of them, each in several answers.
+
+    What belongs to one of the two ids, whose columns are ``ends``, such as a title, is about items, not people.
+    """
+    rows = [row for _, row in sheet.records if isinstance(row, dict)]
+    for end in ends:
+        ids = [as_text(row.get(end)) for row in rows]
+        both = zip(ids, (as_text(row.get(column)) for row in rows), strict=True)
+        if len(set(both)) == len(set(ids)) <= len(rows) / 2:
+            return False
+    cells = cells_of(sheet, column)
+    times = Counter(cells)
+    if len(cells) < ENOUGH * len(rows) or len(times) < 2 or min(times.values()) < _MIN_ANSWERS_EACH:
+        return False
+    names = all(number(text) is None or re.fullmatch(r"\d+", text) for text in times)
+    return names and not all(is_answer(label_text(text)) for text in times)
 
 
 def _refuse_missing(sheet: Sheet, roles: Mapping[str, str]) -> None:

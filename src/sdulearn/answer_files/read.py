@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sdulearn.answer_files.columns import CHOICE_ROLES, GROUP_ROLES, FindIds, find_columns
+from sdulearn.answer_files.columns import CHOICE_ROLES, GROUP_ROLES, FindIds, cells_of, find_columns, may_be_people
 from sdulearn.answer_files.download import COLUMNS, NEARER, NEEDED, read_cells, with_log_columns
 from sdulearn.answer_files.forms import Shown, read_choices, read_groups
 from sdulearn.answer_files.log import EVENTS, log_answers, read_log
 from sdulearn.answer_files.parameters import as_columns, as_words
 from sdulearn.answer_files.rows import Record, Sheet, read_sheet
-from sdulearn.answer_files.tools import recognise
+from sdulearn.answer_files.tools import FORMATS, recognise
 from sdulearn.answer_files.words import (
     certainties,
     label_text,
@@ -165,8 +165,13 @@ def _read_answers(
         if (cell := row.get("confidence", "")) not in sure:
             bad.append(BadRow(row["line"], f"confidence {quoted(cell)} {unknown}"))
     rows = [{**row, "confidence": sure[cell]} for row in rows if (cell := row.get("confidence", "")) in sure]
+    # Other columns in files of tools are data that people were shown.
+    unused = [] if of_page or sheet.format in FORMATS else [one for one in sheet.header if one not in read_as.values()]
+    ends = [roles[role] for role in ("id_a", "id_b") if role in roles]
+    unused_columns = {one: may_be_people(sheet, one, ends) for one in unused if cells_of(sheet, one)}
     if "label" not in roles:
-        return _shown_together(sheet, roles, rows, bad, split_per_person(words)[0])
+        answers = _shown_together(sheet, roles, rows, bad, split_per_person(words)[0])
+        return replace(answers, unused_columns=unused_columns)
     nearer = [row for row in rows if of_page and row["asked"].form == NEARER]
     rows = [row for row in rows if not (of_page and row["asked"].form == NEARER)]
     rows, shown = _labelled(sheet, roles, rows, bad, words)
@@ -176,7 +181,7 @@ def _read_answers(
     answers = _answers(sheet, roles, rows, bad, ids, [row["meaning"] * (2 * row["confidence"] - 1) for row in rows])
     codes = np.sign([row["meaning"] for row in rows]).astype(int).tolist()
     counts = Counter(zip(shown, codes, strict=True)).most_common()
-    answers = replace(answers, words={text: (k, n) for (text, k), n in counts})
+    answers = replace(answers, words={text: (k, n) for (text, k), n in counts}, unused_columns=unused_columns)
     return with_log_columns(answers, rows, nearer) if of_page else answers
 
 

@@ -20,7 +20,7 @@ of their classes.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, NamedTuple, TypeGuard, TypeVar, get_args
 
 import numpy as np
@@ -443,6 +443,8 @@ class Answers:
         By annotator: number of answers asked again, and number of those answered differently.
     stated_classes : int or None
         Number of classes that was given when the questions were asked.
+    unused_columns : dict
+        The other columns of a file of answers, and whether each may say who answered.
     """
 
     name: str
@@ -468,6 +470,7 @@ class Answers:
     reading: Reading | None = None
     audits: dict[str, tuple[int, int]] | None = None
     stated_classes: int | None = None
+    unused_columns: dict[str, bool] = field(default_factory=dict)
 
     @property
     def n_questions(self) -> int:

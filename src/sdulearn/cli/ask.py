@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from sdulearn.answer_files.log import LogContents, log_answers, read_log
 from sdulearn.answer_files.rows import read_labels
@@ -24,6 +24,7 @@ from sdulearn.cli.finish import FORCED_CHOICES, Finish
 from sdulearn.cli.machines import ask_machine
 from sdulearn.diagnostics import check_source
 from sdulearn.errors import InputError, require
+from sdulearn.findings import MoreLabelsThanClasses
 from sdulearn.io.files import as_text, decoded, read_bytes
 from sdulearn.io.typed import plain
 from sdulearn.reading import CONTRASTIVE, Reading
@@ -161,7 +162,11 @@ def _reading(arguments: argparse.Namespace) -> Reading:
 def _session(arguments: argparse.Namespace, asked: Asked, log: AnswerStore) -> Session:
     """Start a session; an old log keeps its seed, so that its random questions remain a sample."""
     ids = asked.things.ids
-    classes = arguments.classes or ("auto" if arguments.demo else 2)
+    classes: int | Literal["auto"] = arguments.classes or ("auto" if arguments.demo else 2)
+    n_labels = len({*asked.labels} - {""})
+    if arguments.oracle is not None and classes != "auto" and n_labels > classes:
+        warned = MoreLabelsThanClasses(column=arguments.oracle, n_labels=n_labels, n_classes=classes)
+        cli.say(cli.in_options("\n".join(lines([warned]))))
     seed = next(iter(log.contents.seeds.values()), None)
     if seed is None:
         seed = secrets.randbits(31) if arguments.seed is None else arguments.seed

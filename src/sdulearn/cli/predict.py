@@ -22,7 +22,6 @@ from sdulearn.cli import options as cli
 from sdulearn.errors import InputError, ModelFileError, pa, pc, require, shortened
 from sdulearn.findings import Finding, FitWarning
 from sdulearn.io.files import FORMULA_START, as_cell, file_format, written_whole
-from sdulearn.parts import Sums
 from sdulearn.reading import Reading
 from sdulearn.report.results import lines
 from sdulearn.table_model import TableModel, load_model
@@ -32,6 +31,8 @@ from sdulearn.workflow.predict import (
     Predictions,
     asked_rows,
     counts_of,
+    findings_of,
+    no_counts,
     number_columns,
     parquet_writer,
     predict_table,
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     if output is not None and is_folder:
         sums = write_predictions(model, arguments.table, output, **options)
     else:
-        sums = Sums(by_class=np.zeros(len(model.classes), dtype=np.int64), n_asked=0, unseen=Counter())
+        sums = no_counts(len(model.classes))
         with written(output, model, escaped, answers is not None) as write:
             # No bar between the rows on a screen.
             for batch in predict_table(model, arguments.table, **options, progress=output is not None):
@@ -79,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     counts = dict(zip(model.names, sums["by_class"].tolist(), strict=True))
     summary = {"n_rows": int(sums["by_class"].sum()), "n_asked": sums["n_asked"], "classes": counts}
     summary |= {"unseen_texts": sums["unseen"], "formulas": escaped}
-    found = _warnings(model, sums["unseen"], escaped)
+    found = [*findings_of(sums, model), *_formulas(escaped)]
     if arguments.json:
         cli.print_json({"file": output, **summary, "findings": found})
     else:
@@ -87,13 +88,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _warnings(model: TableModel, unseen: Counter[str], escaped: Counter[str]) -> list[Finding]:
-    """Findings about cells that are new since training, or that a spreadsheet would run."""
-    found: list[Finding] = [
-        FitWarning(message=f"{model.columns.unseen_words(*cells)}.") for cells in unseen.most_common()
-    ]
+def _formulas(escaped: Counter[str]) -> list[Finding]:
+    """Findings about cells that a spreadsheet would run."""
     how = "begin like a formula and are written with an apostrophe before them (not in -o out.parquet)"
-    return [*found, *(FitWarning(message=f"{count:,} cells of {name!r} {how}.") for name, count in (+escaped).items())]
+    return [FitWarning(message=f"{count:,} cells of {name!r} {how}.") for name, count in (+escaped).items()]
 
 
 def _tell(model: TableModel, summary: dict[str, Any], found: Sequence[Finding], output: Path | None) -> None:

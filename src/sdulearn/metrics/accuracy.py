@@ -24,7 +24,7 @@ from sdulearn.answers.answer_model import AnswerModel, known_answer_model
 from sdulearn.answers.graph import ENOUGH, AnswerGraph
 from sdulearn.answers.y import U
 from sdulearn.dependence import answer_spread, point_spread
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, SignlessWarning, warn
 from sdulearn.prior import (
     ErrorRates,
     KnownRates,
@@ -110,7 +110,8 @@ def pair_accuracy(
     Parameters
     ----------
     decision : array-like of shape (n_rows,)
-        Values of the decision function; their signs are the predictions.
+        Values of ``decision_function``, or classes -1 and +1: their signs are the predictions. A SignlessWarning if
+        they look like probabilities, or classes with other numbers.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
         What is known about each row; an UndeterminedError if there are neither answers nor labels.
     error_rate : float, mapping or AnswerModel, optional
@@ -162,6 +163,9 @@ def pair_accuracy(
         if not graph.n_answers and not labelled:
             return AccuracyEstimate(0.5, 0.5, 1.0, 0.5, 0, confidence)
     models = [known_answer_model(rates, graph) for rates in plausible_rates(error_rate)]
+    if graph is not y:
+        # Decisions that come with a graph are those of our own estimators, which may be all of one sign.
+        _warn_without_signs(z)
     agrees = sign[graph.ends].prod(axis=1) == graph.same
     if counted is None and graph.clusters is not None and graph.n_answers:
         spread *= _spread_of_clusters(graph, sign, agrees, confidence)
@@ -177,6 +181,19 @@ def pair_accuracy(
     if by_points:
         return around([_accuracy_of_points(empty, sign, graph, model, spread, counted) for model in models])
     return around([_accuracy_of_pairs(empty, graph, agrees, prior, spread, model) for model in models])
+
+
+def _warn_without_signs(z: Array) -> None:
+    """Warn of probabilities and of classes such as 1 and 2, whose signs are all alike."""
+    values = np.unique(z)
+    if len(values) < 2 or values[0] < 0 or (values[-1] > 1 and (values % 1).any()):
+        return
+    message = (
+        f"`decision` has no value below 0, so that all rows count as class +1; its values, {values[0]:g} to "
+        f"{values[-1]:g}, look like probabilities or numbers of classes. Give the values of `decision_function`, "
+        "or classes -1 and +1."
+    )
+    warn(message, SignlessWarning)
 
 
 def _spread_of_clusters(graph: AnswerGraph, sign: Codes, agrees: Mask, confidence: float) -> float:

@@ -91,8 +91,8 @@ class ClassAgreement:
         "labels": predictions of labelled points. "groups": of points in groups of ten or more that answers connect and
         call different, as many as predicted classes, by the best matching, which is optimistic by less than one in ten
         points of a group. "random questions": of points drawn at random, by the classes that labels or such groups give
-        them. "crowd": of all points in answers, by the classes that contradictory answers of many people give them
-        (:class:`~sdulearn.answers.AnswerModel`).
+        them; one group may be smaller, which has the class that the others leave. "crowd": of all points in answers, by
+        the classes that contradictory answers of many people give them (:class:`~sdulearn.answers.AnswerModel`).
     confidence : float
         Level of the intervals. Those of agreements are for further questions about new points and
         the same hubs (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`).
@@ -225,7 +225,7 @@ def _accuracy(
             _check_names(predicted)
             return _counted_share(graph, by_crowd, predicted - 1, graph.degree > 0, confidence, spread), "crowd"
     labelled = bool(graph.labels.any())
-    names = graph.labels if labelled else _names_of_groups(graph, predicted)
+    names = graph.labels if labelled else _names_of_groups(graph, predicted, counted is not None)
     if names is None or (counted is not None and not counted.any()):
         return None, None
     if labelled or counted is not None:
@@ -264,11 +264,19 @@ def _counted_share(
     return Share(value, low, high, float(counted.sum()) / spread)
 
 
-def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
-    """The class that the large group of each point matches best, else 0; None with too few groups."""
+def _names_of_groups(graph: AnswerGraph, predicted: Codes, by_elimination: bool) -> Codes | None:
+    """The class that the large group of each point matches best, else 0; None with too few groups.
+
+    ``by_elimination``, one group may be small: it has the class that the others leave, whatever was predicted for it.
+    """
     # The best of all matchings of small groups would be too optimistic.
     groups = distinct_groups(graph, ENOUGH)
-    if len(groups) < max(2, len(np.unique(predicted))):
+    every = np.unique(predicted)
+    rest = np.empty(0, dtype=np.intp)
+    if by_elimination and 2 <= len(groups) == len(every) - 1:
+        distinct = distinct_groups(graph, 1)
+        rest = np.setdiff1d(distinct, groups) if len(distinct) == len(every) else rest
+    if len(groups) + (len(rest) == 1) < max(2, len(every)):
         return None
     inside = np.isin(graph.group, groups)
     _, row = np.unique(graph.group[inside], return_inverse=True)
@@ -281,4 +289,9 @@ def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
     name[name == 0] = classes.max() + 1 + np.arange(len(groups) - len(matched))
     names = np.zeros(graph.n_points, dtype=np.int64)
     names[inside] = name[row]
+    if len(rest):
+        left = np.setdiff1d(every, name)
+        if len(left) > 1:
+            return None
+        names[graph.group == rest[0]] = left[0]
     return names

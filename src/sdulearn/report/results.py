@@ -15,6 +15,7 @@ import numpy as np
 from sdulearn.answers.answer_model import Rate
 from sdulearn.answers.records import Answers, BadRow, flip_rate
 from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
+from sdulearn.diagnostics import check_columns
 from sdulearn.errors import listed, quoted, shortened
 from sdulearn.findings import (
     MAX_COLUMNS,
@@ -588,7 +589,8 @@ def findings_of_answers(answers: Answers) -> list[Finding]:
         n_questions=None if answers.questions is None else answers.n_questions,
         epsilon=answers.epsilon,
     )
-    return [counts, Understood(columns=answers.columns, words=answers.words), *unreadable(answers.bad_rows)]
+    understood = Understood(columns=answers.columns, words=answers.words)
+    return [counts, understood, *check_columns(answers), *unreadable(answers.bad_rows)]
 
 
 def unreadable(rows: Sequence[BadRow]) -> list[Finding]:

@@ -20,7 +20,7 @@ from sdulearn.answers.checks import check_answers, majority_votes, need_pairs
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answers, random_ends
 from sdulearn.answers.y import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
-from sdulearn.diagnostics import Population, check_contradictions, check_source, off_mode
+from sdulearn.diagnostics import Population, check_columns, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError, pa, quoted
 from sdulearn.findings import (
     Fault,
@@ -381,6 +381,7 @@ def usable_answers(
         findings.append(RepeatedQuestions(count=n_repeated, by_majority=by_majority))
     if by_majority and n_tied:
         findings.append(TiedQuestions(count=n_tied))
+    findings += [finding for finding in check_columns(answers) if finding.people]
     random = random_ends(answers, ends[usable], usable)
     return {
         "answers": answers,

@@ -262,7 +262,7 @@ def _fit_without(fit: Callable[[Answers], TableModel], answers: Answers, options
     assert model.report is not None
     finding = AnnotatorsExcluded(
         names=tuple(excluded),
-        n_answers=int(left_out.sum()),
+        n_answers=some_answers(answers, left_out).n_questions,
         measure="accuracy" if model.report.agreement is None else "agreement",
         before=before,
         after=_quality(model),
@@ -418,8 +418,12 @@ def _wrong_answers(
     names = ("", *data.answers.annotator_names)
     model: AnswerModel = chosen.answer_model_
     people = model if data.people is None else model.of_people(data.people)
+    graph = data.stacked[1]
+    who = graph.annotators if data.people is None else np.array([0, *data.people])[graph.annotators]
+    # What people gave are answers to questions, of which one may imply many pairs.
+    n_answers = {a: len(np.unique(graph.question[who == a])) for a in people.by_annotator}
     annotators = tuple(
-        AnnotatorReport(names[a], rate.value, rate.low, rate.high, rate.identified, rate.n_answers)
+        AnnotatorReport(names[a], rate.value, rate.low, rate.high, rate.identified, n_answers[a])
         for a, rate in people.by_annotator.items()
     )
     if data.people is not None:

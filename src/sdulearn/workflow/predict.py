@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -16,17 +16,19 @@ from numpy.typing import NDArray
 
 from sdulearn.answer_files.read import read_answers
 from sdulearn.answers import AnswerGraph, AnswerModel
+from sdulearn.answers.graph import ENOUGH
 from sdulearn.answers.rates import split_by_certainty
 from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.answers.y import SIMILAR, stack_pairs
 from sdulearn.base import posterior_of
-from sdulearn.errors import FileError, InputError, pa, quoted, require
+from sdulearn.errors import FileError, InputError, pa, pc, quoted, require
+from sdulearn.findings import EmptyIds, FarFromTraining, Finding, FitWarning, RepeatedIds
 from sdulearn.io.files import Location, folder_of, written_whole
 from sdulearn.parts import Sums, add_all, sum_delayed
 from sdulearn.reading import Reading
 from sdulearn.table_model import TableModel
-from sdulearn.tables.columns import Where, in_row
-from sdulearn.tables.ids import find_ids, repeated_id
+from sdulearn.tables.columns import Columns, Where, in_row
+from sdulearn.tables.ids import find_ids, id_texts, repeated_id
 from sdulearn.tables.known_ids import ids_among
 from sdulearn.tables.same_table import compare_table, compares_cells
 from sdulearn.tables.scan import why_unknown, without_blanks
@@ -37,8 +39,53 @@ from sdulearn.workflow.data import usable_answers
 # Most rows of a file that is written, and of its row groups.
 _PART_ROWS = 1 << 20
 _NAME = "part-{:06d}.parquet"
+# Rows among whose ids repeated ones are looked for.
+_MAX_IDS = 1 << 20
+# A value so many standard deviations from the mean in training is far from it; if most values of a column are, it is in
+# other units, or of another population. In training, at most a ninth of the rows are so far (Chebyshev's inequality).
+_FAR = 3
 # A row with the id of one that was asked about is the same row if its prediction differs by no more.
 _SAME_ROW = 1e-6
+
+
+@dataclass(frozen=True)
+class SeenIds:
+    """Ids of rows: the first of them, and the number of empty ones; ``+`` joins stretches."""
+
+    texts: tuple[ArrowColumn, ...] = ()
+    rows: tuple[Indices, ...] = ()  # their numbers in the table
+    n_empty: int = 0
+    first_empty: int = -1
+    where: Where = in_row
+
+    def __add__(self, other: SeenIds) -> SeenIds:
+        more = other if sum(map(len, self.rows)) < _MAX_IDS else SeenIds()
+        first_empty = self.first_empty if self.n_empty else other.first_empty
+        where = self.where if self.rows else other.where
+        return SeenIds(self.texts + more.texts, self.rows + more.rows, self.n_empty + other.n_empty, first_empty, where)
+
+    @classmethod
+    def of(cls, ids: ArrowColumn, rows: Indices, where: Where) -> SeenIds:
+        """Return the ids of some rows."""
+        texts = id_texts(ids)
+        empty = np.flatnonzero(np.asarray(pc.equal(texts, "")))
+        return cls((texts,), (rows,), len(empty), int(rows[empty[0]]) if len(empty) else -1, where)
+
+    def findings(self, n_rows: int) -> list[Finding]:
+        """Report ids that are empty, and those that are on several of the first rows."""
+        found: list[Finding] = []
+        if self.n_empty:
+            found.append(EmptyIds(count=self.n_empty, first=self.where(self.first_empty)))
+        chunks = [chunk for texts in self.texts for chunk in getattr(texts, "chunks", [texts])]
+        texts = pa.chunked_array(chunks, pa.string()).combine_chunks()
+        again = ~np.asarray(pc.equal(texts, ""))
+        again[np.unique(np.asarray(texts.dictionary_encode().indices), return_index=True)[1]] = False
+        if again.any():
+            first = int(again.argmax())
+            where = self.where(int(np.concatenate(self.rows)[first]))
+            among = len(again) if len(again) < n_rows else None
+            found.append(RepeatedIds(count=int(again.sum()), name=texts[first].as_py(), first=where, among=among))
+        return found
 
 
 @dataclass(frozen=True)
@@ -50,6 +97,8 @@ class Predictions:
     probability: Array | None  # (n_rows, n_classes), if the model has any
     unseen: Counter[str]  # cells that are no known category, by column
     n_answers: Codes | None = None  # answers about each row, if answers were given
+    seen: SeenIds = SeenIds()  # the ids, if they are those of a column
+    far: Counter[str] = field(default_factory=Counter)  # values that are far from those in training, by column
 
     @property
     def numbers(self) -> list[NDArray[Any]]:
@@ -62,7 +111,26 @@ class Predictions:
 def counts_of(found: Predictions, n_classes: int) -> Sums:
     """Count predictions; see :func:`write_predictions`."""
     n_asked = 0 if found.n_answers is None else int(np.count_nonzero(found.n_answers))
-    return Sums(by_class=np.bincount(found.place, minlength=n_classes), n_asked=n_asked, unseen=found.unseen)
+    by_class = np.bincount(found.place, minlength=n_classes)
+    return Sums(by_class=by_class, n_asked=n_asked, unseen=found.unseen, seen=found.seen, far=found.far)
+
+
+def no_counts(n_classes: int) -> Sums:
+    """Return the counts of no rows."""
+    by_class = np.zeros(n_classes, dtype=np.int64)
+    return Sums(by_class=by_class, n_asked=0, unseen=Counter(), seen=SeenIds(), far=Counter())
+
+
+def findings_of(sums: Sums, model: TableModel) -> list[Finding]:
+    """Return what is odd about the rows that were predicted: cells, ids and values."""
+    n_rows = int(sums["by_class"].sum())
+    found: list[Finding] = [
+        FitWarning(message=f"{model.columns.unseen_words(*cells)}.") for cells in sums["unseen"].most_common()
+    ]
+    far = {name: count / n_rows for name, count in sums["far"].most_common() if count > n_rows / 2}
+    if far and n_rows >= ENOUGH:
+        found.append(FarFromTraining(shares=far, limit=_FAR))
+    return [*found, *sums["seen"].findings(n_rows)]
 
 
 @dataclass(frozen=True)
@@ -77,6 +145,7 @@ class Reader:
     # of rows in answers: ids, class probabilities and numbers of answers; both of other rows at the end
     answered: tuple[ArrowColumn, Array, Codes] | None = None
     missing_texts: Sequence[str] = ()
+    vector: Collection[str] = ()  # columns of a vector, which share one scale
 
     def __call__(self, begin: int, batch: ArrowTable) -> Predictions:
         """Predict a batch, whose first row has this number."""
@@ -86,13 +155,25 @@ class Reader:
         X, unseen = self.model.columns.encode(self.table, values, lambda place: self.where(int(rows[place])))
         unseen += Counter({"": n_all - len(rows)})
         ids = pa.array(rows) if self.id_column is None else batch[self.id_column]
+        seen = SeenIds() if self.id_column is None else SeenIds.of(ids, rows, self.where)
         place, p = self.model.decide(X)
+        found = Predictions(ids, place, p, unseen, seen=seen, far=_far(self.model.columns, self.vector, X))
         if self.answered is None or p is None:
-            return Predictions(ids, place, p, unseen)
+            return found
         asked, by_answers, n_answers = self.answered
         row = find_ids(ids, asked)
         p = np.where(n_answers[row, None] > 0, by_answers[row], p)
-        return Predictions(ids, p.argmax(axis=1), p, unseen, n_answers[row])
+        return replace(found, place=p.argmax(axis=1), probability=p, n_answers=n_answers[row])
+
+
+def _far(columns: Columns, vector: Collection[str], X: Array) -> Counter[str]:
+    """Count the values of each column of numbers that are far from those in training, unless it is of a vector."""
+    far = {
+        column.name: int((np.abs(X[:, part.start] - columns.mean[part.start]) > _FAR * columns.scale[part.start]).sum())
+        for column, part in columns.parts
+        if column.kind == "number" and column.name not in vector
+    }
+    return +Counter(far)
 
 
 def predict_table(
@@ -180,7 +261,9 @@ def _opened(
     id_column = _id_column(model, table, reading.id_column)
     columns = model.columns
     needed = table.some(columns.needed(table.name, list(table.types), id_column))
-    reader = Reader(model, table.name, needed, id_column, table.where, missing_texts=table.missing_texts)
+    reader = Reader(
+        model, table.name, needed, id_column, table.where, missing_texts=table.missing_texts, vector=table.together
+    )
     return reader if given is None else _with_answers(reader, table, given, skip_bad, progress), table
 
 
@@ -300,7 +383,9 @@ def write_predictions(
     -------
     dict
         "by_class", numbers of rows by class of the model; "unseen", numbers of cells by column
-        that are no known category; "n_asked", number of rows predicted by features and answers.
+        that are no known category; "far", numbers of values by column that are more than three standard
+        deviations from the mean in training; "n_asked", number of rows predicted by features and answers;
+        "seen", the ids, as far as repeated ones are looked for, and the number of empty ones.
 
     See Also
     --------
