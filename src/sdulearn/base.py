@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from os import PathLike
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,7 +53,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
     _pending = "Call 'fit' with appropriate arguments before using this estimator."
 
     # The attributes that a model file may hold, with their types for :func:`sdulearn.io.typed.read`.
-    FITTED: Mapping[str, Any] = {
+    FITTED: ClassVar[Mapping[str, Any]] = {
         "classes_": Any,
         "prior_": PriorEstimate | None,
         "n_iter_": Count,
@@ -341,7 +341,7 @@ class OrderedClassifier(PairClassifier):
 
     order_: Indices
 
-    FITTED: Mapping[str, Any] = {
+    FITTED: ClassVar[Mapping[str, Any]] = {
         **{name: type_ for name, type_ in PairClassifier.FITTED.items() if name != "classes_"},
         **ANSWER_FITTED,
         "order_": Any,
@@ -383,7 +383,7 @@ class LinearClassifier(PairClassifier):
     class_shares_: Array
     tol: float
 
-    FITTED: Mapping[str, Any] = {
+    FITTED: ClassVar[Mapping[str, Any]] = {
         **PairClassifier.FITTED,
         "coef_": Any,
         "intercept_": Any,

@@ -30,7 +30,7 @@ _MANY_VALUES, _MIN_SHARED = 10, 0.5
 _KEY = re.compile(
     r"(^|[\W_])(id|ids|key|nr|no|number|code|uid|uuid|person|people|subject|patient|participant|user|customer|client|"
     r"kunde|speaker|author|writer|owner|member|student|product|item|article|sku|document|doc|page|session|visit|"
-    r"conversation|thread|family|household|house|site|hospital|device|sensor|batch|group)s?($|[\W_])|[a-z](Id|ID|Nr)$",
+    r"conversation|thread|family|household|house|site|hospital|device|sensor|batch|group)s?($|[\W_])|[a-z](Id|ID|Nr)$"
 )
 # Near copies are apart from others by so large a step in the spanning tree. The largest steps of 17 data sets without
 # copies, 100 to 1,000 rows of each, and of three distributions with clusters or heavy tails, were 1.15 where no cluster

@@ -12,13 +12,7 @@ import numpy as np
 
 from sdulearn import diagnostics
 from sdulearn.answers import AnswerChecks, AnswerGraph, AnswerModel, Answers, check_answers
-from sdulearn.answers.checks import (
-    check_forced_choices,
-    class_number,
-    count_classes,
-    estimate_answers,
-    known_answers,
-)
+from sdulearn.answers.checks import check_forced_choices, class_number, count_classes, estimate_answers, known_answers
 from sdulearn.answers.records import flip_rate, random_ends
 from sdulearn.answers.y import DISSIMILAR, SIMILAR
 from sdulearn.cli import options as cli
@@ -45,12 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     answers = cli.answers_of(arguments, find_ids)
     unknown, why, changes = _compared(answers, arguments)
     about, checks = _findings(answers, arguments)
-    found = [
-        *findings_of_answers(answers),
-        *changes,
-        *about,
-        *_faults(answers, checks, unknown, why),
-    ]
+    found = [*findings_of_answers(answers), *changes, *about, *_faults(answers, checks, unknown, why)]
     wrong = any(one.severity == "warning" for one in found)
     if page is not None:
         with written_whole(page) as draft:

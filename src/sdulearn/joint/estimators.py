@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -29,14 +29,7 @@ from sdulearn.answers.graph import ENOUGH, AnswerGraph, least_classes
 from sdulearn.answers.propagate import class_columns
 from sdulearn.answers.rates import FIRST_RATE, SELDOM
 from sdulearn.answers.y import U
-from sdulearn.base import (
-    ANSWER_CONSTRAINTS,
-    ANSWER_FITTED,
-    Fit,
-    LinearClassifier,
-    fold_arrays,
-    folds_from_arrays,
-)
+from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier, fold_arrays, folds_from_arrays
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, OrientationWarning, warn
 from sdulearn.io.container import Header
 from sdulearn.io.typed import read
@@ -90,10 +83,11 @@ class _Chosen(NamedTuple):
     held_out: HeldOut
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PairLogisticBase(LinearClassifier):
     """What the estimator with a given penalty and the one that chooses it share."""
 
-    FITTED: Mapping[str, Any] = {**LinearClassifier.FITTED, **ANSWER_FITTED, "class_shares_": Any}
+    FITTED: ClassVar[Mapping[str, Any]] = {**LinearClassifier.FITTED, **ANSWER_FITTED, "class_shares_": Any}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ANSWER_CONSTRAINTS,
@@ -106,14 +100,15 @@ class PairLogisticBase(LinearClassifier):
     # Whether folds check the answers of one person, too: a plain fit of loose pairs needs none.
     _has_folds: ClassVar[bool] = False
 
-    n_classes: int | str
-    prior_strength: float
-    orientation: str
-    error_rate: ErrorRateParameter
-    answer_table: str | bool
-    covariance_power: float | str
-    tol: float
-    max_iter: int
+    covariance_power: float | str = "auto"
+    n_classes: int | str = 2
+    prior: float | Sequence[float] | None = None  # type: ignore[assignment]
+    prior_strength: float = 3.0
+    orientation: str = "majority"
+    error_rate: ErrorRateParameter = "auto"
+    answer_table: str | bool = "auto"
+    tol: float = 1e-6
+    max_iter: int = 2000
 
     def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None) -> Self:
         raise NotImplementedError
@@ -181,7 +176,8 @@ class PairLogisticBase(LinearClassifier):
             # A given model is taken as exact: it does not widen the interval.
             value = model.error_rate.value
             model = replace(model, error_rate=replace(model.error_rate, low=value, high=value))
-        return resolve_prior(self.prior, graph, model=model, majority=MAJORITY[self.orientation])
+        given: float | None = self.prior  # type: ignore[assignment]
+        return resolve_prior(given, graph, model=model, majority=MAJORITY[self.orientation])
 
     @property
     def _power(self) -> float:
@@ -248,7 +244,8 @@ class PairLogisticBase(LinearClassifier):
             positive = float(share @ (A @ W[:-1, 0] + W[-1, 0] > 0))
             sign = 1.0
             if not labels.any():
-                sign = class_sign(self.prior, self.orientation, prior, positive, float(share @ share))
+                given: float | None = self.prior  # type: ignore[assignment]
+                sign = class_sign(given, self.orientation, prior, positive, float(share @ share))
             elif self.prior is None and (positive > 0.5) != (prior.value > 0.5):
                 # Labels have named the classes, and the estimated prior follows them.
                 prior = prior.mirrored()
@@ -264,6 +261,7 @@ class PairLogisticBase(LinearClassifier):
         return Fit(coef, intercept - intercept.mean(), *certificate, shares=shares)
 
 
+@dataclass(eq=False, repr=False)
 class PairLogisticRegression(PairLogisticBase):
     """Logistic regression from same/different answers: one likelihood for answers, labels and unlabeled rows.
 
@@ -357,36 +355,13 @@ class PairLogisticRegression(PairLogisticBase):
     accuracy 0.9
     """
 
+    alpha: float | str = "auto"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PairLogisticBase._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "n_classes": [Interval(Integral, 2, None, closed="left")],
     }
-
-    def __init__(
-        self,
-        alpha: float | str = "auto",
-        *,
-        covariance_power: float | str = "auto",
-        n_classes: int = 2,
-        prior: float | Sequence[float] | None = None,
-        prior_strength: float = 3.0,
-        orientation: str = "majority",
-        error_rate: ErrorRateParameter = "auto",
-        answer_table: str | bool = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 2000,
-    ) -> None:
-        self.alpha = alpha
-        self.covariance_power = covariance_power
-        self.n_classes = n_classes
-        self.prior = prior  # type: ignore[assignment]
-        self.prior_strength = prior_strength
-        self.orientation = orientation
-        self.error_rate = error_rate
-        self.answer_table = answer_table
-        self.tol = tol
-        self.max_iter = max_iter
 
     def fit_from_zero(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Fit from no model at all, where labelled points say where each class is: for the asker."""
@@ -415,6 +390,7 @@ class PairLogisticRegression(PairLogisticBase):
         return self._accept(replace(fit, fitted={"answer_model_": model}))
 
 
+@dataclass(eq=False, repr=False)
 class PairLogisticRegressionCV(PairLogisticBase):
     """PairLogisticRegression with a penalty chosen from the answers alone; try this first.
 
@@ -438,10 +414,10 @@ class PairLogisticRegressionCV(PairLogisticBase):
         models that have not seen them. With two classes, the rate that all annotators share is then at most 0.1.
     answer_table
         As there.
-    cv : int or splitter, default=5
-        Number of pair-safe folds (assigned with a fixed seed), or an object such as :class:`~sdulearn.PairKFold`.
     tol, max_iter
         As in :class:`~sdulearn.PairLogisticRegression`.
+    cv : int or splitter, default=5
+        Number of pair-safe folds (assigned with a fixed seed), or an object such as :class:`~sdulearn.PairKFold`.
 
     Attributes
     ----------
@@ -485,7 +461,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
     accuracy 0.9
     """
 
-    FITTED: Mapping[str, Any] = {
+    FITTED: ClassVar[Mapping[str, Any]] = {
         **PairLogisticBase.FITTED,
         "alpha_": float | None,
         "covariance_power_": float | None,
@@ -496,8 +472,10 @@ class PairLogisticRegressionCV(PairLogisticBase):
         "fold_parts_": dict[str, Any],
     }
 
-    n_classes_interval_: tuple[int, int] | None
-    fold_models_: list[tuple[Indices, PairLogisticRegressionCV]]
+    alphas: int | Sequence[float] = 8
+    _: KW_ONLY
+    cv: Splitter = 5
+
     _has_folds = True
     # What the scores in ``cv_results_`` are.
     scoring = "log-likelihood"
@@ -508,33 +486,6 @@ class PairLogisticRegressionCV(PairLogisticBase):
         "n_classes": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"])],
     }
-
-    def __init__(
-        self,
-        alphas: int | Sequence[float] = 8,
-        *,
-        covariance_power: float | str = "auto",
-        n_classes: int | str = 2,
-        prior: float | Sequence[float] | None = None,
-        prior_strength: float = 3.0,
-        orientation: str = "majority",
-        error_rate: ErrorRateParameter = "auto",
-        answer_table: str | bool = "auto",
-        cv: Splitter = 5,
-        tol: float = 1e-6,
-        max_iter: int = 2000,
-    ) -> None:
-        self.alphas = alphas
-        self.covariance_power = covariance_power
-        self.n_classes = n_classes
-        self.prior = prior  # type: ignore[assignment]
-        self.prior_strength = prior_strength
-        self.orientation = orientation
-        self.error_rate = error_rate
-        self.answer_table = answer_table
-        self.cv = cv
-        self.tol = tol
-        self.max_iter = max_iter
 
     def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None) -> Self:
         """Fit checked rows."""
