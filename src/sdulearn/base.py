@@ -36,10 +36,6 @@ from sdulearn.types import Array, Between, Codes, Count, Indices, MatrixLike, Ro
 _MAX_VOTE = 5.0
 
 
-def _has_answer_model(model: PairClassifier) -> bool:
-    return "answer_model_" in model.FITTED
-
-
 class PairClassifier(ClassifierMixin, BaseEstimator):
     """Base of all models: classes -1 and +1, or 1 to K, by ``decision_function``."""
 
@@ -157,7 +153,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         positive = expit(decision)
         return np.column_stack([1 - positive, positive])
 
-    @available_if(_has_answer_model)
+    @available_if(lambda self: "answer_model_" in self.FITTED)
     def posterior(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Probability of each class for each row, from its features and the answers about its point.
 

@@ -46,7 +46,6 @@ class Related:
 
     n_rows: int  # that share a group with another row
     n_groups: int
-    key: int | None = None  # number of the column that holds their key; None for near copies
 
 
 def is_key_name(name: str) -> bool:
@@ -60,7 +59,7 @@ def repeated_key(values: Array, name: str, X: Array) -> Related | None:
     codes, counts = np.unique(values[known], return_inverse=True, return_counts=True)[1:]
     if len(known) < _MIN_ROWS or len(counts) < _MIN_VALUES or len(known) < _MIN_REPEATS * len(counts):
         return None
-    found = Related(int(counts[counts > 1].sum()), len(counts), 0)
+    found = Related(int(counts[counts > 1].sum()), len(counts))
     if is_key_name(name):
         return found
     if len(counts) < _MANY_VALUES or X.shape[1] < _MIN_CONTINUOUS:

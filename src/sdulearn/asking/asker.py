@@ -81,13 +81,6 @@ _MOST_FITTED = 20_000
 _LEAST_OF_A_KIND = 6
 
 
-class _Mapped(NamedTuple):
-    """The answers of a version of the store, by row numbers."""
-
-    version: int
-    answers: tuple[RowAnswer, ...]
-
-
 class Asker:
     """Choose which points to ask about next, take the answers, and estimate from them.
 
@@ -216,7 +209,9 @@ class Asker:
         # One lock: with two, two threads could wait for each other.
         self._lock = self.store.lock
         self._by_key: dict[Key, tuple[Answer[str], RowAnswer]] = {}
-        self._mapped = _Mapped(-1, ())
+        # The answers by row numbers, and the version of the store that they are of.
+        self._given: tuple[RowAnswer, ...] = ()
+        self._version = -1
         # The name of a point in errors.
         self.name_point = "point {}".format if ids is None else lambda row: f"row {quoted(self.ids[row])}"
 
@@ -477,9 +472,9 @@ class Asker:
         snapshot = self.store.snapshot()
         with self._lock:
             # Another thread may have been faster.
-            if snapshot.version > self._mapped.version:
-                self._mapped = _Mapped(snapshot.version, tuple(map(self._row_answer, snapshot.answers)))
-            return self._mapped.answers
+            if snapshot.version > self._version:
+                self._given, self._version = tuple(map(self._row_answer, snapshot.answers)), snapshot.version
+            return self._given
 
     def _row_answer(self, answer: Answer[str]) -> RowAnswer:
         """Return an answer of the store by row numbers, each made once."""

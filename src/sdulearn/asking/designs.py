@@ -75,7 +75,12 @@ def next_random(turn: Turn) -> RowQuestion:
 
 def next_linked(turn: Turn) -> RowQuestion:
     """Return the next question of the linked or the match design."""
-    if (question := next(filter(None, _by_priority(turn)), None)) is not None:
+    return most_urgent(_by_priority(turn))
+
+
+def most_urgent(questions: Iterator[RowQuestion | None]) -> RowQuestion:
+    """Return the first question that there is."""
+    if (question := next(filter(None, questions), None)) is not None:
         return question
     raise NothingToAskError("The class of every point that can be asked about is known: nothing is left to ask.")
 

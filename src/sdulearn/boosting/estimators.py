@@ -45,7 +45,7 @@ from sdulearn.joint.estimators import PairLogisticRegressionCV
 from sdulearn.model_selection import HeldOut, PairKFold, number_of_folds
 from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import Interval, fit_context, safe_indexing
-from sdulearn.types import Array, Count, Indices, MatrixLike, RandomState, Rows
+from sdulearn.types import Array, Codes, Count, Indices, MatrixLike, RandomState, Rows
 
 _LIGHTGBM = {
     "objective": "none",
@@ -92,14 +92,14 @@ class Candidate:
         return HeldOut.at(self.start.likelihood, self.held_out).is_useful
 
 
+@dataclass(eq=False)
 class FoldModel:
     """The start and the booster of a fold, which saw no answer about its points."""
 
-    def __init__(self, start: LinearScore, boosters: list[Booster], n_classes: int, order: Indices) -> None:
-        self.start = start
-        self.boosters = boosters
-        self.classes_ = class_numbers(n_classes)
-        self.order_ = order
+    start: LinearScore
+    boosters: list[Booster]
+    classes_: Codes
+    order_: Indices
 
     def decision_function(self, X: MatrixLike) -> Array:
         """Return scores as the whole model does."""
@@ -311,7 +311,7 @@ class ScoreClassifier(OrderedClassifier):
 
     def _of_fold(self, k: int, start: LinearScore) -> FoldModel:
         """Return the model of a fold, with its start and its trees."""
-        return FoldModel(start, self.boosters_[k : k + 1], self.n_classes_, self.order_)
+        return FoldModel(start, self.boosters_[k : k + 1], self.classes_, self.order_)
 
     @property
     def start_parts_(self) -> dict[str, Array]:

@@ -47,7 +47,7 @@ from sdulearn.joint.path import (
     scores_of,
 )
 from sdulearn.model_selection import HeldOut, PairKFold, fold_parts, grid_results, number_of_folds, positive_grid
-from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, resolve_prior
+from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, estimate_prior
 from sdulearn.progress import long_work
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
 from sdulearn.statistics import PairStatistics
@@ -65,7 +65,7 @@ _POWERS = (0.0, 1.0, 2.0)
 _ALPHA = 0.01
 _CLASS_ALPHA = 0.001
 # The names of ``orientation`` in estimate_prior.
-MAJORITY = {"majority": "positive", "minority": "negative"}
+_MAJORITY = {"majority": "positive", "minority": "negative"}
 # With fewer "same" answers and labels per class, classes are confused, and some are not seen at all.
 _TIES_A_CLASS = 5
 _ASK_MORE = "Ask more questions (those of sdulearn ask are the most informative), label a few points of each class"
@@ -165,7 +165,9 @@ class PairLogisticBase(LinearClassifier):
                 "There is no answer in `y`, or all weigh zero, and its labels are not of two classes, so the "
                 "classes cannot be separated. Add answers, or labels -1 and +1."
             )
-        if self.prior is None and not graph.n_answers:
+        if self.prior is not None:
+            return PriorEstimate.given(self.prior)  # type: ignore[arg-type]
+        if not graph.n_answers:
             # The labelled points were chosen, and their share is only reported.
             by_label = graph.point_weights[graph.labels != 0]
             n_labels = effective_number(float(by_label.sum()), float(by_label @ by_label))
@@ -176,8 +178,7 @@ class PairLogisticBase(LinearClassifier):
             # A given model is taken as exact: it does not widen the interval.
             value = model.error_rate.value
             model = replace(model, error_rate=replace(model.error_rate, low=value, high=value))
-        given: float | None = self.prior  # type: ignore[assignment]
-        return resolve_prior(given, graph, model=model, majority=MAJORITY[self.orientation])
+        return estimate_prior(y=graph, error_rate=model, majority=_MAJORITY[self.orientation])
 
     @property
     def _power(self) -> float:
