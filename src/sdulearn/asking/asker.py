@@ -46,6 +46,7 @@ from sdulearn.metrics.cross_validation import cross_val_accuracy
 from sdulearn.sklearn_private import check_feature_names
 from sdulearn.tables.ids import unknown_ids
 from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, RandomState, Rows
+from sdulearn.workflow.options import MAX_UNLABELED
 
 
 class _Design(NamedTuple):
@@ -75,8 +76,6 @@ _MOST_SKIPPED = 20
 # Picks of a match question to prepare for, the likeliest ones.
 _PREPARED = 2
 _MOST_UNLABELED = 5000
-# Unlabeled points in the fit that tells annotators apart, as in `fit_table`.
-_MOST_FITTED = 20_000
 # Where one is held out, five are left for the folds that choose a penalty.
 _LEAST_OF_A_KIND = 6
 
@@ -693,7 +692,7 @@ class Asker:
         if self.private is not None or not len(pairs.ends):
             return {}
         n_classes = self._limit or max(self._now.n_classes, 2)
-        rest = self._points.order[:_MOST_FITTED]
+        rest = self._points.order[:MAX_UNLABELED]
         rows, y = _stacked(self._X, pairs, np.sort(rest))
         try:
             model = fit_quietly(PairLogisticRegression(n_classes=n_classes, prior_strength=0).fit, rows, y)

@@ -18,17 +18,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sdulearn.answers.records import Answer, Form, Question
 from sdulearn.asking.records import RowAnswer, RowQuestion
+from sdulearn.asking.state import State
 from sdulearn.errors import NothingToAskError
 from sdulearn.types import Array, Indices
-
-if TYPE_CHECKING:
-    from sdulearn.asking.state import State
 
 # Checks begin when there are this many answers to check.
 FIRST_CHECK = 12

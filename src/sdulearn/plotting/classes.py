@@ -20,8 +20,6 @@ from sdulearn.types import Array, Estimator, MatrixLike, Splitter
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_CONFIDENCE = 0.95
-
 
 class AnswerMatrixDisplay(Display):
     """Counts of answers "same" and "different" for every two predicted classes.
@@ -261,7 +259,7 @@ class ReliabilityDisplay(Display):
         # No more answers count than the points could make loose pairs.
         n = table.count / max(1.0, 2 * graph.n_answers / max(int(np.sum(graph.degree > 0)), 1))
         same = table.observed * n
-        low, high = np.transpose([clopper_pearson(*each, _CONFIDENCE) for each in zip(same, n - same, strict=True)])
+        low, high = np.transpose([clopper_pearson(*each) for each in zip(same, n - same, strict=True)])
         return cls(table=table, low=low, high=high)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
