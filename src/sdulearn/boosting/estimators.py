@@ -218,14 +218,8 @@ class ScoreClassifier(OrderedClassifier):
 
     def _linear(self, data: FoldedPoints, with_kernel: bool = False) -> Candidate:
         """Fit the linear model alone."""
-        model = PairLogisticRegressionCV(
-            n_classes=self.n_classes,
-            prior=self.prior,
-            prior_strength=self.prior_strength,
-            orientation=self.orientation,
-            error_rate=self.error_rate,
-            answer_table=self.answer_table,
-        )
+        shared = ("n_classes", "prior", "prior_strength", "orientation", "error_rate", "answer_table")
+        model = PairLogisticRegressionCV(**{name: getattr(self, name) for name in shared})
         start = linear_start(data, model, with_kernel)
         held_out = data.held_out(start.by_fold(data.X))
         return Candidate(start, [], [mean_log_likelihood(start.likelihood, held_out)], held_out)
