@@ -143,9 +143,10 @@ def _compared(answers: Answers, arguments: argparse.Namespace) -> tuple[list[tup
         return [], "", []
     stored = answers.reading or Reading()
     reading = stored.continued(Reading(arguments.id_column, sheet=arguments.sheet, skip_rows=arguments.skip_rows))
-    where = reading.sheet, reading.skip_rows
-    ids, column = read_ids(arguments.table, reading.id_column, set(answers.ids.ravel().tolist()), *where)
-    changes = [] if answers.reading is None else compare_table(open_table(arguments.table, *where), stored)
+    ids, column = read_ids(arguments.table, reading, set(answers.ids.ravel().tolist()))
+    changes: list[Finding] = []
+    if answers.reading is not None:
+        changes = compare_table(open_table(arguments.table, reading.sheet, reading.skip_rows), stored)
     known = set(ids)
     found = [(k, name) for k, row in enumerate(answers.ids) for name in row if name not in known]
     return found, unknown_ids([name for _, name in found], known, column), changes

@@ -319,16 +319,10 @@ def why_unknown(table: Table, id_column: str | None, names: Iterable[str], whose
     return f"{message} Its sheet {quoted(sheet)} was read; name another with `sheet`." if sheet else message
 
 
-def read_ids(
-    source: Location | Frame,
-    id_column: str | None,
-    answer_ids: Collection[str],
-    sheet: str | None = None,
-    skip_rows: int | None = None,
-) -> tuple[list[str], str | None]:
+def read_ids(source: Location | Frame, reading: Reading, answer_ids: Collection[str]) -> tuple[list[str], str | None]:
     """Read the ids of a table alone, and the column that they are in, found as for a fit."""
-    table = open_table(source, sheet, skip_rows)
-    wanted = look_for(table, Reading(id_column), answer_ids=answer_ids)
+    table = open_table(source, reading.sheet, reading.skip_rows)
+    wanted = look_for(table, Reading(reading.id_column), answer_ids=answer_ids)
     features = {name: role for name, role in wanted.features.items() if name in wanted.id_columns}
     chosen = _id_column(table, surveyed(table, replace(wanted, features=features)))
     return all_ids(table, chosen), chosen
