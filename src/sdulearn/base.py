@@ -27,7 +27,8 @@ from sdulearn.metrics.accuracy import pair_accuracy
 from sdulearn.metrics.classes import class_agreement
 from sdulearn.model_selection import check_places
 from sdulearn.prior import PriorEstimate, no_answers
-from sdulearn.sklearn_private import Interval, StrOptions, safe_indexing
+from sdulearn.progress import long_work
+from sdulearn.sklearn_private import Interval, StrOptions, fit_context, safe_indexing
 from sdulearn.solvers import warn_unless
 from sdulearn.solvers.linalg import check_magnitude
 from sdulearn.types import Array, Between, Codes, Count, Indices, MatrixLike, Rows
@@ -386,6 +387,21 @@ class LinearClassifier(PairClassifier):
         "objective_": float,
         "optimality_": float,
     }
+
+    @long_work
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        return self._fit(*self._check_rows(X, y, sample_weight))
+
+    @long_work
+    @fit_context(prefer_skip_nested_validation=True)
+    def _fit_sample(self, X: Rows, y: Codes, sample_weight: Array, moments: Any) -> Self:
+        """Fit from rows of which the unlabeled ones are a sample, and the exact moments of all, a PairStatistics."""
+        return self._fit(*self._check_rows(X, y, sample_weight), moments)
+
+    def _fit(self, X: Rows, graph: AnswerGraph, moments: Any = None) -> Self:
+        """Fit checked rows."""
+        raise NotImplementedError
 
     def decision_function(self, X: MatrixLike) -> Array:
         check_is_fitted(self, msg=f"This %(name)s instance is not fitted yet. {self._pending}")

@@ -159,10 +159,6 @@ class _SDUBase(LinearClassifier):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        return self._fit(*self._check_rows(X, y, sample_weight))
-
     def _fit(self, X: Rows, graph: AnswerGraph, moments: PairStatistics | None = None) -> Self:
         # Rows that partial_fit added before belong to another fit.
         self.__dict__.pop("statistics_", None)
@@ -212,11 +208,6 @@ class _SDUBase(LinearClassifier):
                 "Check the labels, or give the prior of the other class.",
                 OrientationWarning,
             )
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def _fit_sample(self, X: Rows, y: Codes, sample_weight: Array, moments: PairStatistics) -> Self:
-        """Fit from rows of which the unlabeled ones are a sample, and the exact moments of all."""
-        return self._fit(*self._check_rows(X, y, sample_weight), moments)
 
     def _settings(self) -> Settings:
         raise NotImplementedError

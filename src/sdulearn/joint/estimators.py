@@ -48,13 +48,10 @@ from sdulearn.joint.path import (
 )
 from sdulearn.model_selection import HeldOut, PairKFold, fold_parts, grid_results, number_of_folds, positive_grid
 from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, estimate_prior
-from sdulearn.progress import long_work
-from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
+from sdulearn.sklearn_private import HasMethods, Interval, StrOptions
 from sdulearn.statistics import PairStatistics
 from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike, Rows, Splitter
 
-# The exact mean and covariance of the unlabeled rows, if a fit has a sample of them.
-Exact = tuple[Array, Array] | None
 # The default grid of alphas, as multiples of the alpha at which the model leaves zero: for two classes, and for more.
 _GRID = (10**0.5, 10**-3.5)
 _CLASS_GRID = (0.1, 1e-4)
@@ -110,21 +107,7 @@ class PairLogisticBase(LinearClassifier):
     tol: float = 1e-6
     max_iter: int = 2000
 
-    def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None) -> Self:
-        raise NotImplementedError
-
-    @long_work
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        return self._fit(*self._check_rows(X, y, sample_weight))
-
-    @long_work
-    @fit_context(prefer_skip_nested_validation=True)
-    def _fit_sample(self, X: Rows, y: Codes, sample_weight: Array, moments: PairStatistics) -> Self:
-        """Fit from rows of which the unlabeled ones are a sample, and the exact moments of all."""
-        return self._fit(*self._check_rows(X, y, sample_weight), moments.mean_and_covariance(U))
-
-    def _points(self, X: Rows, graph: AnswerGraph, moments: Exact) -> TrainingPoints:
+    def _points(self, X: Rows, graph: AnswerGraph, moments: PairStatistics | None) -> TrainingPoints:
         """Return the points of checked rows; warn where the columns have different scales."""
         if sparse.issparse(X):
             mean, variance = mean_variance_axis(X, axis=0, weights=graph.row_weight)
@@ -133,7 +116,7 @@ class PairLogisticBase(LinearClassifier):
             mean = share @ X
             variance = share @ (X - mean) ** 2
         warn_of_scales(np.sqrt(variance), mean, getattr(self, "feature_names_in_", None))
-        return TrainingPoints(X, graph, moments)
+        return TrainingPoints(X, graph, None if moments is None else moments.mean_and_covariance(U))
 
     def _problem(self, points: TrainingPoints, model: AnswerModel, n_classes: int) -> Problem:
         """Return the problem of an answer model, with a pull to the given prior."""
@@ -368,7 +351,9 @@ class PairLogisticRegression(PairLogisticBase):
         """Fit from no model at all, where labelled points say where each class is: for the asker."""
         return self._fit(*self._check_rows(X, y, None), from_zero=True)
 
-    def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None, *, from_zero: bool = False) -> Self:
+    def _fit(
+        self, X: Rows, graph: AnswerGraph, moments: PairStatistics | None = None, *, from_zero: bool = False
+    ) -> Self:
         """Fit checked rows."""
         points = self._points(X, graph, moments)
         prior = None
@@ -488,7 +473,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"])],
     }
 
-    def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None) -> Self:
+    def _fit(self, X: Rows, graph: AnswerGraph, moments: PairStatistics | None = None) -> Self:
         """Fit checked rows."""
         points = self._points(X, graph, moments)
         folds = fold_parts(self.cv, X, graph)
