@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,12 +13,9 @@ from sdulearn.errors import InputError
 from sdulearn.metrics.classes import AnswerCounts, class_agreement
 from sdulearn.metrics.cross_validation import held_out, held_out_same
 from sdulearn.metrics.scores import Calibration, calibration, pair_calibration
-from sdulearn.plotting.display import ERROR_BARS, Display
+from sdulearn.plotting.display import ERROR_BARS, Axes, Display
 from sdulearn.prior import clopper_pearson
 from sdulearn.types import Array, Estimator, MatrixLike, Splitter
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class AnswerMatrixDisplay(Display):
