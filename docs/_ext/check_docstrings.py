@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from numpydoc.validate import validate
+from sklearn.base import BaseEstimator
 
 ROOT = Path(__file__).parents[2]
 # A missing parameter, and one too many: a dataclass says under Attributes what its constructor takes.
@@ -68,7 +69,7 @@ def inherited_docstring(found: type, method: str) -> str | None:
 def faults(name: str, checks: set[str]) -> list[str]:
     """What is wrong with a docstring, a line each."""
     found = find(name)
-    if dataclasses.is_dataclass(found):
+    if dataclasses.is_dataclass(found) and not issubclass(found, BaseEstimator):
         checks = checks - _PARAMETERS
     # A constructor that is not its own is documented where it is written; errors and protocols have none.
     elif inspect.isclass(found) and (not inspect.isfunction(vars(found).get("__init__")) or is_protocol(found)):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from os import PathLike
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,17 +27,14 @@ from sdulearn.metrics.accuracy import pair_accuracy
 from sdulearn.metrics.classes import class_agreement
 from sdulearn.model_selection import check_places
 from sdulearn.prior import PriorEstimate, no_answers
-from sdulearn.sklearn_private import Interval, StrOptions, safe_indexing
+from sdulearn.progress import long_work
+from sdulearn.sklearn_private import Interval, StrOptions, fit_context, safe_indexing
 from sdulearn.solvers import warn_unless
 from sdulearn.solvers.linalg import check_magnitude
 from sdulearn.types import Array, Between, Codes, Count, Indices, MatrixLike, Rows
 
 # The largest weight of a single labelled point when classes are named.
 _MAX_VOTE = 5.0
-
-
-def _has_answer_model(model: PairClassifier) -> bool:
-    return "answer_model_" in model.FITTED
 
 
 class PairClassifier(ClassifierMixin, BaseEstimator):
@@ -53,7 +50,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
     _pending = "Call 'fit' with appropriate arguments before using this estimator."
 
     # The attributes that a model file may hold, with their types for :func:`sdulearn.io.typed.read`.
-    FITTED: Mapping[str, Any] = {
+    FITTED: ClassVar[Mapping[str, Any]] = {
         "classes_": Any,
         "prior_": PriorEstimate | None,
         "n_iter_": Count,
@@ -157,7 +154,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         positive = expit(decision)
         return np.column_stack([1 - positive, positive])
 
-    @available_if(_has_answer_model)
+    @available_if(lambda self: "answer_model_" in self.FITTED)
     def posterior(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Probability of each class for each row, from its features and the answers about its point.
 
@@ -341,7 +338,7 @@ class OrderedClassifier(PairClassifier):
 
     order_: Indices
 
-    FITTED: Mapping[str, Any] = {
+    FITTED: ClassVar[Mapping[str, Any]] = {
         **{name: type_ for name, type_ in PairClassifier.FITTED.items() if name != "classes_"},
         **ANSWER_FITTED,
         "order_": Any,
@@ -383,13 +380,28 @@ class LinearClassifier(PairClassifier):
     class_shares_: Array
     tol: float
 
-    FITTED: Mapping[str, Any] = {
+    FITTED: ClassVar[Mapping[str, Any]] = {
         **PairClassifier.FITTED,
         "coef_": Any,
         "intercept_": Any,
         "objective_": float,
         "optimality_": float,
     }
+
+    @long_work
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        return self._fit(*self._check_rows(X, y, sample_weight))
+
+    @long_work
+    @fit_context(prefer_skip_nested_validation=True)
+    def _fit_sample(self, X: Rows, y: Codes, sample_weight: Array, moments: Any) -> Self:
+        """Fit from rows of which the unlabeled ones are a sample, and the exact moments of all, a PairStatistics."""
+        return self._fit(*self._check_rows(X, y, sample_weight), moments)
+
+    def _fit(self, X: Rows, graph: AnswerGraph, moments: Any = None) -> Self:
+        """Fit checked rows."""
+        raise NotImplementedError
 
     def decision_function(self, X: MatrixLike) -> Array:
         check_is_fitted(self, msg=f"This %(name)s instance is not fitted yet. {self._pending}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -163,18 +164,10 @@ def _ratio_finding(
     """Report a share of similar pairs that random pairs rarely have."""
     if p_value >= LEVEL:
         return []
+    found: dict[str, Any] = {"n_answers": n_answers, "share": share, "n_points": n_points, "level": LEVEL}
     if prior is None:
-        return [TooFewSimilar(n_answers=n_answers, share=share, n_points=n_points, level=LEVEL)]
-    return [
-        RatioAgainstPrior(
-            n_answers=n_answers,
-            share=share,
-            n_points=n_points,
-            level=LEVEL,
-            prior=prior,
-            expected_share=similar_share(prior),
-        )
-    ]
+        return [TooFewSimilar(**found)]
+    return [RatioAgainstPrior(**found, prior=prior, expected_share=similar_share(prior))]
 
 
 def _pair_excess(up: Indices, m: Indices | int) -> Array:

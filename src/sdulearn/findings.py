@@ -140,9 +140,6 @@ class Listing(Finding):
     count: Count
     items: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
-        raise NotImplementedError
-
 
 def count_of(n: float, one: str, many: str) -> str:
     """Return a number with its noun."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -159,10 +159,6 @@ class _SDUBase(LinearClassifier):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        return self._fit(*self._check_rows(X, y, sample_weight))
-
     def _fit(self, X: Rows, graph: AnswerGraph, moments: PairStatistics | None = None) -> Self:
         # Rows that partial_fit added before belong to another fit.
         self.__dict__.pop("statistics_", None)
@@ -213,11 +209,6 @@ class _SDUBase(LinearClassifier):
                 OrientationWarning,
             )
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def _fit_sample(self, X: Rows, y: Codes, sample_weight: Array, moments: PairStatistics) -> Self:
-        """Fit from rows of which the unlabeled ones are a sample, and the exact moments of all."""
-        return self._fit(*self._check_rows(X, y, sample_weight), moments)
-
     def _settings(self) -> Settings:
         raise NotImplementedError
 
@@ -230,6 +221,7 @@ class _SDUBase(LinearClassifier):
         return np.column_stack([1 - positive, positive])
 
 
+@dataclass(eq=False, repr=False)
 class SDUClassifier(_SDUBase):
     """Linear classifier from similar and dissimilar pairs and unlabeled rows, by an unbiased risk.
 
@@ -295,36 +287,22 @@ class SDUClassifier(_SDUBase):
     accuracy 0.8
     """
 
-    statistics_: PairStatistics
+    risk: str | Sequence[float] = "sddu"
+    loss: str | LinearOddLoss = "squared"
+    _: KW_ONLY
+    gamma: float = 0.5
+    alpha: float = 0.1
+    prior: float | None = None
+    fit_intercept: bool = True
+    solver: str = "auto"
+    tol: float = 1e-8
+    max_iter: int = 1000
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_SDUBase._parameter_constraints,
         "gamma": [Interval(Real, 0, 1, closed="both")],
         "alpha": [Interval(Real, 0, None, closed="neither")],
     }
-
-    def __init__(
-        self,
-        risk: str | Sequence[float] = "sddu",
-        loss: str | LinearOddLoss = "squared",
-        *,
-        gamma: float = 0.5,
-        alpha: float = 0.1,
-        prior: float | None = None,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        tol: float = 1e-8,
-        max_iter: int = 1000,
-    ) -> None:
-        self.risk = risk
-        self.loss = loss
-        self.gamma = gamma
-        self.alpha = alpha
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
 
     def _settings(self) -> Settings:
         return Settings([float(self.alpha)], [float(self.gamma)], [mixture(self.risk, self.gamma)])
@@ -379,7 +357,7 @@ class SDUClassifier(_SDUBase):
         except UndeterminedError as error:
             self._pending = f"The rows so far do not determine a model. {error}"
             self._forget()
-        self.statistics_ = statistics
+        self.statistics_: PairStatistics = statistics
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -390,6 +368,7 @@ class SDUClassifier(_SDUBase):
         self._accept_moments(statistics, prior, (alpha, g, {}))
 
 
+@dataclass(eq=False, repr=False)
 class SDUClassifierCV(_SDUBase):
     """SDUClassifier with ``alpha`` and ``gamma`` chosen by cross-validation on pairs alone.
 
@@ -435,7 +414,20 @@ class SDUClassifierCV(_SDUBase):
     True
     """
 
-    FITTED: Mapping[str, Any] = {
+    risk: str | Sequence[float] = "sddu"
+    loss: str | LinearOddLoss = "squared"
+    _: KW_ONLY
+    gammas: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    alphas: Sequence[float] = (1e-1, 1e-4, 1e-7)
+    prior: float | None = None
+    cv: Splitter = 5
+    fit_intercept: bool = True
+    solver: str = "auto"
+    tol: float = 1e-8
+    max_iter: int = 1000
+    n_jobs: int | None = None
+
+    FITTED: ClassVar[Mapping[str, Any]] = {
         **LinearClassifier.FITTED,
         "alpha_": float,
         "gamma_": float | None,
@@ -449,33 +441,6 @@ class SDUClassifierCV(_SDUBase):
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"])],
         "n_jobs": [Integral, None],
     }
-
-    def __init__(
-        self,
-        risk: str | Sequence[float] = "sddu",
-        loss: str | LinearOddLoss = "squared",
-        *,
-        gammas: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
-        alphas: Sequence[float] = (1e-1, 1e-4, 1e-7),
-        prior: float | None = None,
-        cv: Splitter = 5,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        tol: float = 1e-8,
-        max_iter: int = 1000,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.risk = risk
-        self.loss = loss
-        self.gammas = gammas
-        self.alphas = alphas
-        self.prior = prior
-        self.cv = cv
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
 
     def _settings(self) -> Settings:
         alphas = positive_grid("alphas", self.alphas)

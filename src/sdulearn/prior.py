@@ -334,13 +334,6 @@ def _larger_by_labels(graph: AnswerGraph, model: KnownRates, counted: Mask | Non
     return int(np.sign(gap)) if abs(gap) > _LABELS_SAY else 0
 
 
-def resolve_prior(prior: float | None, graph: AnswerGraph, *, model: AnswerModel, majority: str) -> PriorEstimate:
-    """Return the prior, given or estimated."""
-    if prior is not None:
-        return PriorEstimate.given(prior)
-    return estimate_prior(y=graph, error_rate=model, majority=majority)
-
-
 def needed_prior(
     prior: float | None, graph: AnswerGraph | None, counts: tuple[float, float, float] = (0.0, 0.0, 0.0)
 ) -> PriorEstimate:

@@ -106,27 +106,9 @@ class Reading:
                 f"column {quoted(name)}" if name else "row numbers from 0" for name in (self.id_column, given.id_column)
             )
             raise InputError(f"The questions were asked with ids from {asked}, not from {now}. Leave `id_column` out.")
-        named = {*given.drop, *given.categories, *given.text, *given.images}
-
-        def free(columns: Sequence[str]) -> tuple[str, ...]:
-            return tuple(name for name in columns if name not in named)
-
-        def either(now: Any, before: Any, default: object = None) -> Any:
-            return before if now == default else now
-
-        return replace(
-            self,
-            id_column=either(given.id_column, self.id_column),
-            drop=(*free(self.drop), *given.drop),
-            categories=given.categories or free(self.categories),
-            text=given.text or free(self.text),
-            images=given.images or free(self.images),
-            image_root=either(given.image_root, self.image_root),
-            embedding=either(given.embedding, self.embedding),
-            text_model=either(given.text_model, self.text_model),
-            sheet=either(given.sheet, self.sheet),
-            skip_rows=either(given.skip_rows, self.skip_rows),
-            missing=either(given.missing, self.missing, "auto"),
-            max_categories=either(given.max_categories, self.max_categories, 50),
-            groups=either(given.groups, self.groups),
-        )
+        named = {column for name in _LISTS for column in getattr(given, name)}
+        free: dict[str, Any] = {
+            name: tuple(column for column in getattr(self, name) if column not in named) for name in _LISTS
+        }
+        changed = {name: value for name, value in given.changed().items() if name not in FOUND}
+        return replace(self, **{**free, **changed, "drop": (*free["drop"], *given.drop)})

@@ -30,7 +30,7 @@ _MANY_VALUES, _MIN_SHARED = 10, 0.5
 _KEY = re.compile(
     r"(^|[\W_])(id|ids|key|nr|no|number|code|uid|uuid|person|people|subject|patient|participant|user|customer|client|"
     r"kunde|speaker|author|writer|owner|member|student|product|item|article|sku|document|doc|page|session|visit|"
-    r"conversation|thread|family|household|house|site|hospital|device|sensor|batch|group)s?($|[\W_])|[a-z](Id|ID|Nr)$",
+    r"conversation|thread|family|household|house|site|hospital|device|sensor|batch|group)s?($|[\W_])|[a-z](Id|ID|Nr)$"
 )
 # Near copies are apart from others by so large a step in the spanning tree. The largest steps of 17 data sets without
 # copies, 100 to 1,000 rows of each, and of three distributions with clusters or heavy tails, were 1.15 where no cluster
@@ -46,7 +46,6 @@ class Related:
 
     n_rows: int  # that share a group with another row
     n_groups: int
-    key: int | None = None  # number of the column that holds their key; None for near copies
 
 
 def is_key_name(name: str) -> bool:
@@ -60,7 +59,7 @@ def repeated_key(values: Array, name: str, X: Array) -> Related | None:
     codes, counts = np.unique(values[known], return_inverse=True, return_counts=True)[1:]
     if len(known) < _MIN_ROWS or len(counts) < _MIN_VALUES or len(known) < _MIN_REPEATS * len(counts):
         return None
-    found = Related(int(counts[counts > 1].sum()), len(counts), 0)
+    found = Related(int(counts[counts > 1].sum()), len(counts))
     if is_key_name(name):
         return found
     if len(counts) < _MANY_VALUES or X.shape[1] < _MIN_CONTINUOUS:

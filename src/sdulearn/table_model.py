@@ -366,19 +366,15 @@ def _asked(header: container.Header, arrays: container.Arrays) -> AskedRows:
     return AskedRows(read(list[str], header["asked"]), **of_rows, n_answers=n_answers)
 
 
-def _embedded(described: container.Header) -> EmbeddedTexts:
-    """Read the transformer of a text model; a file may not say that it is to be downloaded."""
-    texts, checksum = read(tuple[str, ...], described["texts"]), read(tuple[float, ...], described["checksum"])
-    return EmbeddedTexts(read(str, described["model"]), read(Count, described["width"]), texts, checksum)
-
-
 def _columns(layout: container.Header, arrays: container.Arrays) -> Columns:
     columns = read(tuple[Column, ...], layout["columns"])
     transformers: dict[str, Transformer] = {}
     for column in columns:
         described = layout["makers"].get(column.name, {})
         if column.kind == "text" and "model" in described:
-            transformers[column.name] = _embedded(described)
+            # A file may not say that the text model is to be downloaded.
+            kinds = {"model": str, "width": Count, "texts": tuple[str, ...], "checksum": tuple[float, ...]}
+            transformers[column.name] = EmbeddedTexts(*(read(kind, described[key]) for key, kind in kinds.items()))
         elif column.kind == "image" and "encoder" in described:
             transformers[column.name] = EncodedImages(
                 _encoder(described["encoder"], arrays, f"encoder {len(transformers)}:")

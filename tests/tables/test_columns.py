@@ -14,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sdulearn.errors import InputError
+from sdulearn.reading import Reading
 from sdulearn.tables import decide as column_counts
 from sdulearn.tables.columns import Column
 from sdulearn.tables.decide import usable_scale
@@ -32,10 +33,11 @@ def decided(pieces, *, guessed=False, missing="error", most=50, backwards=False,
     """The columns of a table that comes in pieces; ``guessed`` as those of a text file."""
     table = replace(open_table(pa.concat_tables(pieces)), name="t", mark="," if points else ";")
     table = replace(table, format="csv" if guessed else "frame")
-    wanted = look_for(table, id_column="", categories=categories)
+    wanted = look_for(table, Reading("", categories=categories))
     begins = np.cumsum([0, *(piece.num_rows for piece in pieces)]).tolist()
     found = [survey(wanted, begin, piece) for piece, begin in zip(pieces, begins, strict=False)]
-    return decide(table, reduce(add, found[::-1] if backwards else found), missing, most, Path())
+    reading = Reading(missing=missing, max_categories=most)
+    return decide(table, reduce(add, found[::-1] if backwards else found), reading, Path())
 
 
 def split(table, cut):

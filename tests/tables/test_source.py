@@ -90,7 +90,7 @@ def test_small_files(tmp_path, monkeypatch, ending, text, options, names, expect
     assert (columns.feature_names, found) == (names, ids)
     np.testing.assert_allclose(features, expected)
     np.testing.assert_allclose(np.vstack(in_batches(path, columns)[0]), expected)
-    assert read_ids(path, options.get("id_column"), options.get("answer_ids", ()))[0] == ids
+    assert read_ids(path, Reading(options.get("id_column")), options.get("answer_ids", ()))[0] == ids
 
 
 HEADS = [
@@ -264,7 +264,7 @@ def test_a_folder_of_unlike_files_is_one_table(tmp_path):
     assert read_features(folder, missing="error")[0].columns == other.columns
     for file in folder.rglob("*.parquet"):
         pd.read_parquet(file).drop(columns="id").to_parquet(file)
-    assert read_features(folder)[2] == read_ids(folder, None, ())[0] == ["0", "1", "2", "3"]
+    assert read_features(folder)[2] == read_ids(folder, Reading(), ())[0] == ["0", "1", "2", "3"]
 
 
 def test_files_must_fit_together(folder):

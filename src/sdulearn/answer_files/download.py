@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from sdulearn.answer_files.log import WORDS, LogContents, log_number, pairs_of, read_rank, with_log
-from sdulearn.answers.records import Answer, Answers, Form, Given, Question, check_question, read_reply
+from sdulearn.answer_files.log import WORDS, LogContents, log_number, read_rank, with_log
+from sdulearn.answers.records import Answer, Answers, Form, Given, Question, check_question, implied_pairs, read_reply
 from sdulearn.answers.y import SIMILAR, UNSURE
 from sdulearn.errors import InputError
 from sdulearn.io.files import as_cell, from_cell
@@ -42,8 +42,8 @@ def as_csv(contents: LogContents) -> str:
     table = csv.writer(file)
     names = (*_PAIR, *COLUMNS, "comment")
     table.writerow(names)
-    pairs = pairs_of(given)
-    words = [WORDS[code] for code in pairs.codes.tolist()]
+    pairs = implied_pairs(given, unsure=True)
+    words = [WORDS[code] for code in pairs.signs.tolist()]
     lines = [(k, *ends, word) for k, ends, word in zip(pairs.answers.tolist(), pairs.ends.tolist(), words, strict=True)]
     for k, answer in enumerate(given):
         if answer.groups is None:

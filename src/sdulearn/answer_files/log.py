@@ -12,13 +12,12 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sdulearn.answers.records import (
     AUDIT,
@@ -38,7 +37,7 @@ from sdulearn.errors import InputError, shortened
 from sdulearn.io.files import Location, as_text, read_bytes
 from sdulearn.io.typed import read
 from sdulearn.reading import Reading
-from sdulearn.types import Codes, Indices
+from sdulearn.types import Indices
 
 EVENTS = ("session", "answer", "undo", "change", "label")
 # Of a pair, by its code.
@@ -385,39 +384,19 @@ def _record(line: bytes) -> Record | None:
     return record if isinstance(record, dict) else None
 
 
-class LogPairs(NamedTuple):
-    """The pairs of the answers of a log, those of "unsure" ones included."""
-
-    ends: NDArray[np.object_]  # (n_pairs, 2) ids
-    codes: Codes
-    answers: Indices  # position of the answer of each pair
-
-
-def pairs_of(answers: Sequence[Answer[str]]) -> LogPairs:
-    """Return the pairs of answers: of one that is unsure its first two rows, of "nearer" none."""
-    implied = implied_pairs(answers)
-    unsure = [k for k, answer in enumerate(answers) if answer.is_unsure and answer.groups is not None]
-    of = np.concatenate([implied.answers, unsure]).astype(np.intp)
-    ends = np.empty((len(of), 2), dtype=object)
-    ends[: len(implied.ends)] = implied.ends
-    ends[len(implied.ends) :] = [answers[k].question.items[:2] for k in unsure] or ends[len(implied.ends) :]
-    order = np.argsort(of, kind="stable")
-    return LogPairs(ends[order], np.pad(implied.signs, (0, len(unsure)))[order], of[order])
-
-
 def log_answers(name: str, contents: LogContents) -> Answers:
     """Convert the contents of a log to answers, as of any other file."""
     given = list(contents.answers.values())
     columns = {"id_a": "items", "id_b": "items", "label": "groups"}
     if any(answer.annotator for answer in given):
         columns["annotator"] = "annotator"
-    pairs = pairs_of(given)
+    pairs = implied_pairs(given, unsure=True)
     of = pairs.answers
-    counts = Counter(pairs.codes.tolist())
+    counts = Counter(pairs.signs.tolist())
     answers = Answers(
         name=name,
-        ids=pairs.ends,
-        answers=pairs.codes,
+        ids=pairs.ends.astype(object),
+        answers=pairs.signs,
         weights=np.ones(len(of)),
         annotators=np.array([answer.annotator for answer in given], dtype=object)[of],
         lines=np.array([answer.given.line for answer in given], dtype=np.int64)[of],

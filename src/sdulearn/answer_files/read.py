@@ -220,11 +220,7 @@ def _answers(
 
 
 def _labelled(
-    sheet: Sheet,
-    roles: Mapping[str, str],
-    rows: Sequence[dict[str, Any]],
-    bad: list[BadRow],
-    words: Mapping[str, str],
+    sheet: Sheet, roles: Mapping[str, str], rows: Sequence[dict[str, Any]], bad: list[BadRow], words: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return rows with the meanings of their labels, and labels as they are reported."""
     words, scale = split_per_person(words)
@@ -255,11 +251,7 @@ def _labelled(
 
 
 def _shown_together(
-    sheet: Sheet,
-    roles: Mapping[str, str],
-    rows: Sequence[dict[str, Any]],
-    bad: list[BadRow],
-    words: Mapping[str, str],
+    sheet: Sheet, roles: Mapping[str, str], rows: Sequence[dict[str, Any]], bad: list[BadRow], words: Mapping[str, str]
 ) -> Answers:
     """Return answers to questions of more than two items: all pairs of a question share its number."""
     given: Sequence[Shown | str] = [row["shown"] for row in rows if "shown" in row]

@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -281,12 +281,8 @@ class AnswerGraph:
         self, *, same: Codes | None = None, weights: Array | None = None, labels: Codes | None = None
     ) -> AnswerGraph:
         """Return the same questions with other answers, weights or labels; components need not be found again."""
-        graph = replace(
-            self,
-            same=self.same if same is None else same,
-            weights=self.weights if weights is None else weights,
-            labels=self.labels if labels is None else labels,
-        )
+        values: dict[str, Any] = {"same": same, "weights": weights, "labels": labels}
+        graph = replace(self, **{name: value for name, value in values.items() if value is not None})
         if same is None:
             vars(graph)["_connected"] = self._connected
             vars(graph)["_connected_in_folds"] = self._connected_in_folds
@@ -300,17 +296,12 @@ class AnswerGraph:
         left = np.where(labels, self.labels, 0)
         if answers.all():
             return self if np.array_equal(left, self.labels) else self.with_values(labels=left)
-        return replace(
-            self,
-            end_rows=self.end_rows[answers],
-            same=self.same[answers],
-            annotators=self.annotators[answers],
-            codes=self.codes[answers],
-            question=self.question[answers],
-            outcomes=self.outcomes[answers],
-            weights=self.weights[answers],
-            labels=left,
-        )
+        return replace(self, **self._of_answers(answers), labels=left)
+
+    def _of_answers(self, answers: Mask | Indices) -> dict[str, Any]:
+        """Return the fields with a row for each answer, of some answers."""
+        names = ("end_rows", "same", "annotators", "codes", "question", "outcomes", "weights")
+        return {name: getattr(self, name)[answers] for name in names}
 
     def subgraph(self, points: Indices) -> AnswerGraph:
         """Return the graph of some points, in this order, and of the answers between them."""
@@ -361,19 +352,15 @@ class AnswerGraph:
         if self.clusters is not None:
             clusters = (np.arange(n_folds)[:, None] * (int(self.clusters.max()) + 1) + self.clusters).ravel()
         rows, points = (np.arange(n_folds)[:, None] * n for n in (self.n_rows, self.n_points))
+        part = replace(self, **self._of_answers(answer))
         graph = replace(
-            self,
+            part,
             n_given=n_folds * self.n_given,
             rows=np.tile(self.rows, n_folds),
             row_point=(points + self.row_point).ravel(),
             row_weight=np.tile(self.row_weight, n_folds),
-            end_rows=self.end_rows[answer] + rows[fold],
-            same=self.same[answer],
-            annotators=self.annotators[answer],
-            codes=self.codes[answer],
-            question=self.question[answer] + fold * (int(self.question.max(initial=-1)) + 1),
-            outcomes=self.outcomes[answer],
-            weights=self.weights[answer],
+            end_rows=part.end_rows + rows[fold],
+            question=part.question + fold * (int(self.question.max(initial=-1)) + 1),
             points=np.tile(self.points, n_folds),
             labels=np.where(shown.T, self.labels, 0).ravel(),
             point_weights=np.tile(self.point_weights, n_folds),

@@ -166,11 +166,12 @@ class _Trial(NamedTuple):
 
 
 class RateLikelihood:
-    """Maximise a likelihood of error rates by EM; a subclass gives the starts and the E step."""
+    """Maximise a likelihood of error rates by EM; a subclass gives the E step, and may give the starts."""
 
     max_iter = 100
     tol = 1e-3
     n_leaps = 8
+    first = np.array([PRIOR_RATE])  # rates where EM begins, one for all or one for each
 
     def __init__(self, counts: Array, known: Mask | np.bool = np.False_) -> None:
         self.counts = counts  # (n_rates,), number of answers that tell each rate
@@ -178,7 +179,7 @@ class RateLikelihood:
 
     def starts(self) -> _Trial:
         """Return the sets of parameters where EM begins."""
-        raise NotImplementedError
+        return self.trial(self.first, 0.5, np.ones(1))
 
     def expect(self, at: _Trial) -> _Trial:
         """Return the sets with an E step at their parameters, and new shares."""
@@ -329,7 +330,7 @@ class TwoClassAnswers(RateLikelihood):
     def starts(self) -> _Trial:
         """Return one set for each scale, or one where there is no model."""
         scale = np.ones(1) if self.logits is None else SCALES
-        return self.trial(np.array([PRIOR_RATE]), _BLIND if self.blind else 0.0, scale)
+        return self.trial(self.first, _BLIND if self.blind else 0.0, scale)
 
     def expect(self, at: _Trial) -> _Trial:
         """See :class:`RateLikelihood`; the share is that of blind points."""
@@ -461,10 +462,6 @@ class AnswersOnCycles(RateLikelihood):
         self.questions = _Questions(graph, annotator)
         super().__init__(self.questions.counts(len(rates)), ~involved)
 
-    def starts(self) -> _Trial:
-        """Return one small rate for all who are involved."""
-        return self.trial(self.first, 0.5, np.ones(1))
-
     def expect(self, at: _Trial) -> _Trial:
         """See :class:`RateLikelihood`; there is no share."""
         sets = [propagated(self.graph, rates[self.annotator], self.n_classes) for rates in at.rates]
@@ -480,10 +477,6 @@ class JudgedQuestions(RateLikelihood):
         self.chances = chances[:, None]
         self.questions = questions
         super().__init__(questions.counts(n_rates))
-
-    def starts(self) -> _Trial:
-        """Return one small rate for all."""
-        return self.trial(np.array([PRIOR_RATE]), 0.5, np.ones(1))
 
     def expect(self, at: _Trial) -> _Trial:
         """See :class:`RateLikelihood`; there is no share."""

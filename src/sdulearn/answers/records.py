@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any, Generic, Literal, NamedTuple, TypeGuard, TypeVar, get_args
 
 import numpy as np
@@ -320,7 +321,7 @@ class PairTable(NamedTuple):
     """The pairs that answers imply; answers \"unsure\" and \"nearer\" imply none."""
 
     ends: NDArray[Any]  # (n_pairs, 2) items
-    signs: Codes  # +1 same, -1 different
+    signs: Codes  # +1 same, -1 different, 0 unsure
     annotators: Codes  # numbers of the annotators
     answers: Indices  # position of the answer that implies it
 
@@ -330,10 +331,14 @@ class PairTable(NamedTuple):
         return np.where(np.bincount(self.answers)[self.answers] > 1, self.answers + 1, 0)
 
 
-def implied_pairs(answers: Sequence[Answer[Point]]) -> PairTable:
-    """Return all pairs that answers imply."""
+def implied_pairs(answers: Sequence[Answer[Point]], unsure: bool = False) -> PairTable:
+    """Return all pairs that answers imply; with ``unsure`` also the first two items of such answers, of code 0."""
     numbers = number_annotators(answers)
     pairs = [(k, *pair) for k, answer in enumerate(answers) for pair in answer.pairs()]
+    for k, answer in enumerate(answers if unsure else ()):
+        if answer.is_unsure and answer.groups is not None:
+            pairs.append((k, answer.left, answer.right, UNSURE))
+    pairs.sort(key=itemgetter(0))
     ends = np.empty((len(pairs), 2), dtype=object)
     ends[:] = [pair[1:3] for pair in pairs] or ends
     if not any(isinstance(answer.left, str) for answer in answers[:1]):

@@ -46,6 +46,7 @@ from sdulearn.metrics.cross_validation import cross_val_accuracy
 from sdulearn.sklearn_private import check_feature_names
 from sdulearn.tables.ids import unknown_ids
 from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, RandomState, Rows
+from sdulearn.workflow.options import MAX_UNLABELED
 
 
 class _Design(NamedTuple):
@@ -75,17 +76,8 @@ _MOST_SKIPPED = 20
 # Picks of a match question to prepare for, the likeliest ones.
 _PREPARED = 2
 _MOST_UNLABELED = 5000
-# Unlabeled points in the fit that tells annotators apart, as in `fit_table`.
-_MOST_FITTED = 20_000
 # Where one is held out, five are left for the folds that choose a penalty.
 _LEAST_OF_A_KIND = 6
-
-
-class _Mapped(NamedTuple):
-    """The answers of a version of the store, by row numbers."""
-
-    version: int
-    answers: tuple[RowAnswer, ...]
 
 
 class Asker:
@@ -216,7 +208,9 @@ class Asker:
         # One lock: with two, two threads could wait for each other.
         self._lock = self.store.lock
         self._by_key: dict[Key, tuple[Answer[str], RowAnswer]] = {}
-        self._mapped = _Mapped(-1, ())
+        # The answers by row numbers, and the version of the store that they are of.
+        self._given: tuple[RowAnswer, ...] = ()
+        self._version = -1
         # The name of a point in errors.
         self.name_point = "point {}".format if ids is None else lambda row: f"row {quoted(self.ids[row])}"
 
@@ -477,9 +471,9 @@ class Asker:
         snapshot = self.store.snapshot()
         with self._lock:
             # Another thread may have been faster.
-            if snapshot.version > self._mapped.version:
-                self._mapped = _Mapped(snapshot.version, tuple(map(self._row_answer, snapshot.answers)))
-            return self._mapped.answers
+            if snapshot.version > self._version:
+                self._given, self._version = tuple(map(self._row_answer, snapshot.answers)), snapshot.version
+            return self._given
 
     def _row_answer(self, answer: Answer[str]) -> RowAnswer:
         """Return an answer of the store by row numbers, each made once."""
@@ -698,7 +692,7 @@ class Asker:
         if self.private is not None or not len(pairs.ends):
             return {}
         n_classes = self._limit or max(self._now.n_classes, 2)
-        rest = self._points.order[:_MOST_FITTED]
+        rest = self._points.order[:MAX_UNLABELED]
         rows, y = _stacked(self._X, pairs, np.sort(rest))
         try:
             model = fit_quietly(PairLogisticRegression(n_classes=n_classes, prior_strength=0).fit, rows, y)

@@ -18,17 +18,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sdulearn.answers.records import Answer, Form, Question
 from sdulearn.asking.records import RowAnswer, RowQuestion
+from sdulearn.asking.state import State
 from sdulearn.errors import NothingToAskError
 from sdulearn.types import Array, Indices
-
-if TYPE_CHECKING:
-    from sdulearn.asking.state import State
 
 # Checks begin when there are this many answers to check.
 FIRST_CHECK = 12
@@ -75,7 +73,12 @@ def next_random(turn: Turn) -> RowQuestion:
 
 def next_linked(turn: Turn) -> RowQuestion:
     """Return the next question of the linked or the match design."""
-    if (question := next(filter(None, _by_priority(turn)), None)) is not None:
+    return most_urgent(_by_priority(turn))
+
+
+def most_urgent(questions: Iterator[RowQuestion | None]) -> RowQuestion:
+    """Return the first question that there is."""
+    if (question := next(filter(None, questions), None)) is not None:
         return question
     raise NothingToAskError("The class of every point that can be asked about is known: nothing is left to ask.")
 

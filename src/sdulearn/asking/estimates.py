@@ -10,20 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from sdulearn.asking.state import LEAST_ERROR
+from sdulearn.asking.state import LEAST_ERROR, State
 from sdulearn.errors import UndeterminedError
+from sdulearn.joint.estimators import PairLogisticRegression
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate, fold_spread
 from sdulearn.prior import PriorEstimate, clopper_pearson, share_of
 from sdulearn.sklearn_private import check_feature_names
 from sdulearn.types import Array, Indices, Rows
-
-if TYPE_CHECKING:
-    from sdulearn.asking.state import State
-    from sdulearn.joint.estimators import PairLogisticRegression
 
 _EXAMPLES = 6
 NEXT_ANSWERS = 50

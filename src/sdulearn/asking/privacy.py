@@ -31,9 +31,8 @@ from sdulearn.answer_files.store import Flips
 from sdulearn.answers.graph import connect
 from sdulearn.answers.records import EPSILONS, flip_rate, implied_pairs
 from sdulearn.asking.records import RowAnswer
+from sdulearn.findings import MAX_NAMES
 from sdulearn.types import Indices
-
-_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,10 @@ class Leak:
         if not self.row_epsilon:
             return text
         ranked = sorted(self.person_epsilons.items(), key=lambda item: (-item[1], item[0]))
-        people = [f"{name or 'no name'} {self._counted(total)}, epsilon {total:g}" for name, total in ranked[:_NAMED]]
-        more = f", and {len(ranked) - _NAMED} more people" if len(ranked) > _NAMED else ""
+        people = [
+            f"{name or 'no name'} {self._counted(total)}, epsilon {total:g}" for name, total in ranked[:MAX_NAMES]
+        ]
+        more = f", and {len(ranked) - MAX_NAMES} more people" if len(ranked) > MAX_NAMES else ""
         row = f"A row is in at most {self._counted(self.row_epsilon)}: epsilon {self.row_epsilon:g} for its class"
         sure = f"at most {certainty(self.row_epsilon):.2%} certain"
         return f"{text} {row}, {sure}. All answers of one person together: {', '.join(people)}{more}."

@@ -104,13 +104,7 @@ class Session:
             return person.token, question
 
     def answer(
-        self,
-        annotator: str,
-        token: int,
-        reply: object,
-        comment: str = "",
-        name: str = "",
-        seconds: float | None = None,
+        self, annotator: str, token: int, reply: object, comment: str = "", name: str = "", seconds: float | None = None
     ) -> Answer[str] | None:
         """Store an answer, on disk when this returns; "none" may name the class that it opens.
 

@@ -21,13 +21,13 @@ from sdulearn.asking.designs import (
     by_margin,
     due,
     example,
+    most_urgent,
     next_random_points,
     representatives,
     still_exploring,
 )
 from sdulearn.asking.records import RowAnswer, RowQuestion
 from sdulearn.asking.state import State
-from sdulearn.errors import NothingToAskError
 from sdulearn.types import Array, Indices
 
 MAX_EXAMPLES = 2
@@ -76,9 +76,7 @@ def claims_of(answer: RowAnswer) -> list[RowAnswer]:
 
 def next_sort(turn: Turn) -> RowQuestion:
     """Return the next set of items to sort."""
-    if (question := next(filter(None, _by_priority(turn)), None)) is not None:
-        return question
-    raise NothingToAskError("The class of every point that can be asked about is known: nothing is left to ask.")
+    return most_urgent(_by_priority(turn))
 
 
 def _by_priority(turn: Turn) -> Iterator[RowQuestion | None]:

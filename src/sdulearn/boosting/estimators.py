@@ -45,7 +45,7 @@ from sdulearn.joint.estimators import PairLogisticRegressionCV
 from sdulearn.model_selection import HeldOut, PairKFold, number_of_folds
 from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import Interval, fit_context, safe_indexing
-from sdulearn.types import Array, Count, Indices, MatrixLike, RandomState, Rows
+from sdulearn.types import Array, Codes, Count, Indices, MatrixLike, RandomState, Rows
 
 _LIGHTGBM = {
     "objective": "none",
@@ -92,14 +92,14 @@ class Candidate:
         return HeldOut.at(self.start.likelihood, self.held_out).is_useful
 
 
+@dataclass(eq=False)
 class FoldModel:
     """The start and the booster of a fold, which saw no answer about its points."""
 
-    def __init__(self, start: LinearScore, boosters: list[Booster], n_classes: int, order: Indices) -> None:
-        self.start = start
-        self.boosters = boosters
-        self.classes_ = class_numbers(n_classes)
-        self.order_ = order
+    start: LinearScore
+    boosters: list[Booster]
+    classes_: Codes
+    order_: Indices
 
     def decision_function(self, X: MatrixLike) -> Array:
         """Return scores as the whole model does."""
@@ -124,10 +124,11 @@ def _csr_matrix(rows: Rows) -> Rows:
     return sparse.csr_matrix(rows) if sparse.issparse(rows) else rows
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ScoreClassifier(OrderedClassifier):
     """A linear score plus the mean of some boosters."""
 
-    FITTED: Mapping[str, Any] = {
+    FITTED: ClassVar[Mapping[str, Any]] = {
         **OrderedClassifier.FITTED,
         "trees_": list[str],
         "start_parts_": dict[str, Any],
@@ -136,8 +137,22 @@ class ScoreClassifier(OrderedClassifier):
         "fold_parts_": dict[str, Any],
     }
 
-    start_: LinearScore
-    boosters_: list[Booster]
+    learning_rate: float = 0.1
+    max_iter: int = 500
+    max_leaf_nodes: int = 8
+    l2_regularization: float = 1.0
+    min_hessian: float = 1.0
+    n_iter_no_change: int = 30
+    n_classes: int = 2
+    prior: float | None = None
+    prior_strength: float = 3.0
+    orientation: str = "majority"
+    error_rate: ErrorRateParameter = "auto"
+    answer_table: str | bool = "auto"
+    categorical_features: ArrayLike | None = None
+    cv: int = 5
+    n_jobs: int | None = None
+    random_state: RandomState = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -154,43 +169,6 @@ class ScoreClassifier(OrderedClassifier):
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        *,
-        learning_rate: float = 0.1,
-        max_iter: int = 500,
-        max_leaf_nodes: int = 8,
-        l2_regularization: float = 1.0,
-        min_hessian: float = 1.0,
-        n_iter_no_change: int = 30,
-        n_classes: int = 2,
-        prior: float | None = None,
-        prior_strength: float = 3.0,
-        orientation: str = "majority",
-        error_rate: ErrorRateParameter = "auto",
-        answer_table: str | bool = "auto",
-        categorical_features: ArrayLike | None = None,
-        cv: int = 5,
-        n_jobs: int | None = None,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.max_leaf_nodes = max_leaf_nodes
-        self.l2_regularization = l2_regularization
-        self.min_hessian = min_hessian
-        self.n_iter_no_change = n_iter_no_change
-        self.n_classes = n_classes
-        self.prior = prior
-        self.prior_strength = prior_strength
-        self.orientation = orientation
-        self.error_rate = error_rate
-        self.answer_table = answer_table
-        self.categorical_features = categorical_features
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def decision_function(self, X: MatrixLike) -> Array:
         check_is_fitted(self)
@@ -240,14 +218,8 @@ class ScoreClassifier(OrderedClassifier):
 
     def _linear(self, data: FoldedPoints, with_kernel: bool = False) -> Candidate:
         """Fit the linear model alone."""
-        model = PairLogisticRegressionCV(
-            n_classes=self.n_classes,
-            prior=self.prior,
-            prior_strength=self.prior_strength,
-            orientation=self.orientation,
-            error_rate=self.error_rate,
-            answer_table=self.answer_table,
-        )
+        shared = ("n_classes", "prior", "prior_strength", "orientation", "error_rate", "answer_table")
+        model = PairLogisticRegressionCV(**{name: getattr(self, name) for name in shared})
         start = linear_start(data, model, with_kernel)
         held_out = data.held_out(start.by_fold(data.X))
         return Candidate(start, [], [mean_log_likelihood(start.likelihood, held_out)], held_out)
@@ -333,7 +305,7 @@ class ScoreClassifier(OrderedClassifier):
 
     def _of_fold(self, k: int, start: LinearScore) -> FoldModel:
         """Return the model of a fold, with its start and its trees."""
-        return FoldModel(start, self.boosters_[k : k + 1], self.n_classes_, self.order_)
+        return FoldModel(start, self.boosters_[k : k + 1], self.classes_, self.order_)
 
     @property
     def start_parts_(self) -> dict[str, Array]:
@@ -499,7 +471,7 @@ class PairBoostingClassifier(ScoreClassifier):
     accuracy 0.9
     """
 
-    FITTED: Mapping[str, Any] = {**ScoreClassifier.FITTED, "held_out_log_likelihood_": Any}
+    FITTED: ClassVar[Mapping[str, Any]] = {**ScoreClassifier.FITTED, "held_out_log_likelihood_": Any}
 
     @long_work
     @fit_context(prefer_skip_nested_validation=True)
@@ -512,6 +484,7 @@ class PairBoostingClassifier(ScoreClassifier):
         return self._accept(data, fit)
 
 
+@dataclass(eq=False, repr=False)
 class PairModelCV(ScoreClassifier):
     """Choose between a linear model and boosted trees from held-out answers.
 
@@ -570,53 +543,14 @@ class PairModelCV(ScoreClassifier):
     ['linear', 'boosted']
     """
 
-    FITTED: Mapping[str, Any] = {**ScoreClassifier.FITTED, "model_": str, "cv_results_": dict[str, Any]}
+    models: Sequence[str] = MODELS
+
+    FITTED: ClassVar[Mapping[str, Any]] = {**ScoreClassifier.FITTED, "model_": str, "cv_results_": dict[str, Any]}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScoreClassifier._parameter_constraints,
         "models": ["array-like"],
     }
-
-    def __init__(
-        self,
-        models: Sequence[str] = MODELS,
-        *,
-        learning_rate: float = 0.1,
-        max_iter: int = 500,
-        max_leaf_nodes: int = 8,
-        l2_regularization: float = 1.0,
-        min_hessian: float = 1.0,
-        n_iter_no_change: int = 30,
-        n_classes: int = 2,
-        prior: float | None = None,
-        prior_strength: float = 3.0,
-        orientation: str = "majority",
-        error_rate: ErrorRateParameter = "auto",
-        answer_table: str | bool = "auto",
-        categorical_features: ArrayLike | None = None,
-        cv: int = 5,
-        n_jobs: int | None = None,
-        random_state: RandomState = 0,
-    ) -> None:
-        super().__init__(
-            learning_rate=learning_rate,
-            max_iter=max_iter,
-            max_leaf_nodes=max_leaf_nodes,
-            l2_regularization=l2_regularization,
-            min_hessian=min_hessian,
-            n_iter_no_change=n_iter_no_change,
-            n_classes=n_classes,
-            prior=prior,
-            prior_strength=prior_strength,
-            orientation=orientation,
-            error_rate=error_rate,
-            answer_table=answer_table,
-            categorical_features=categorical_features,
-            cv=cv,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
-        self.models = models
 
     @long_work
     @fit_context(prefer_skip_nested_validation=True)

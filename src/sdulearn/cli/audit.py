@@ -12,9 +12,6 @@ from sdulearn.cli import options as cli
 from sdulearn.diagnostics import audited_rates
 from sdulearn.metrics import Audit, audit_predictions
 
-# Exit code where the floor is missed for certain.
-MISSED = 2
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the audit; return 2 if the floor is missed for certain."""
@@ -29,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
         cli.print_json({"audit": audit, "at_least": arguments.at_least, "missed": missed})
     else:
         cli.say("\n".join(_lines(audit, arguments)))
-    return MISSED if missed else 0
+    return 2 if missed else 0
 
 
 def _evidence(arguments: argparse.Namespace) -> Answers | Mapping[str, str]:

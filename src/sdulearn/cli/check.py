@@ -12,13 +12,7 @@ import numpy as np
 
 from sdulearn import diagnostics
 from sdulearn.answers import AnswerChecks, AnswerGraph, AnswerModel, Answers, check_answers
-from sdulearn.answers.checks import (
-    check_forced_choices,
-    class_number,
-    count_classes,
-    estimate_answers,
-    known_answers,
-)
+from sdulearn.answers.checks import check_forced_choices, class_number, count_classes, estimate_answers, known_answers
 from sdulearn.answers.records import flip_rate, random_ends
 from sdulearn.answers.y import DISSIMILAR, SIMILAR
 from sdulearn.cli import options as cli
@@ -45,12 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     answers = cli.answers_of(arguments, find_ids)
     unknown, why, changes = _compared(answers, arguments)
     about, checks = _findings(answers, arguments)
-    found = [
-        *findings_of_answers(answers),
-        *changes,
-        *about,
-        *_faults(answers, checks, unknown, why),
-    ]
+    found = [*findings_of_answers(answers), *changes, *about, *_faults(answers, checks, unknown, why)]
     wrong = any(one.severity == "warning" for one in found)
     if page is not None:
         with written_whole(page) as draft:
@@ -154,9 +143,10 @@ def _compared(answers: Answers, arguments: argparse.Namespace) -> tuple[list[tup
         return [], "", []
     stored = answers.reading or Reading()
     reading = stored.continued(Reading(arguments.id_column, sheet=arguments.sheet, skip_rows=arguments.skip_rows))
-    where = reading.sheet, reading.skip_rows
-    ids, column = read_ids(arguments.table, reading.id_column, set(answers.ids.ravel().tolist()), *where)
-    changes = [] if answers.reading is None else compare_table(open_table(arguments.table, *where), stored)
+    ids, column = read_ids(arguments.table, reading, set(answers.ids.ravel().tolist()))
+    changes: list[Finding] = []
+    if answers.reading is not None:
+        changes = compare_table(open_table(arguments.table, reading.sheet, reading.skip_rows), stored)
     known = set(ids)
     found = [(k, name) for k, row in enumerate(answers.ids) for name in row if name not in known]
     return found, unknown_ids([name for _, name in found], known, column), changes

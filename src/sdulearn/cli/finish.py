@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import importlib.util
 import shlex
 import threading
 from collections import Counter
@@ -19,7 +18,7 @@ from sdulearn.answers.records import Answers
 from sdulearn.asking.session import Session
 from sdulearn.cli import options as cli
 from sdulearn.cli.predict import write_answered, written
-from sdulearn.errors import InputError, require
+from sdulearn.errors import InputError, is_installed, require
 from sdulearn.io.files import as_cell, written_whole
 from sdulearn.report.results import Headline, Learned, findings_of_model, headline_of, least_certain, lines
 from sdulearn.table_model import TableModel
@@ -93,7 +92,7 @@ class Finish:
             "classes": classes_found(model),
             "n_asked": len(model.asked.ids) if model.asked else 0,
             "these": share_right(model, accuracy),
-            "excel": importlib.util.find_spec("openpyxl") is not None,
+            "excel": is_installed("openpyxl"),
             "lines": cli.in_options(model.summary()).split("\n"),
             "model": str(model_path),
             "report": str(report),

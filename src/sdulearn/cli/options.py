@@ -15,10 +15,11 @@ import shlex
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sdulearn.errors import InputError
 from sdulearn.progress import PATIENCE, SCREEN
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from sdulearn.reading import Reading
     from sdulearn.workflow.options import FitOptions
 
+T = TypeVar("T")
 Kind = Callable[[str], Any] | tuple[str, ...] | None
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -277,41 +279,22 @@ def _flag(name: str) -> str:
 
 def reading_of(arguments: argparse.Namespace) -> Reading:
     """Return how `fit` and `ask` read a table."""
-    from sdulearn.reading import Reading
+    from sdulearn.reading import FOUND, Reading
 
-    return Reading(
-        id_column=arguments.id_column,
-        drop=arguments.drop,
-        categories=arguments.categories,
-        text=arguments.text,
-        images=arguments.images,
-        image_root=arguments.image_root,
-        embedding=arguments.embedding,
-        text_model=arguments.text_model,
-        sheet=arguments.sheet,
-        skip_rows=arguments.skip_rows,
-        missing=arguments.missing,
-        max_categories=arguments.max_categories,
-        groups=arguments.groups,
-    )
+    return _made(Reading, arguments, FOUND)
 
 
 def fit_options_of(arguments: argparse.Namespace) -> FitOptions:
     """Return the options of a fit."""
     from sdulearn.workflow.options import FitOptions
 
-    return FitOptions(
-        reading=reading_of(arguments),
-        method=arguments.method,
-        loss=arguments.loss,
-        prior=arguments.prior,
-        error_rate=arguments.error_rate,
-        classes=arguments.classes,
-        model=arguments.model,
-        max_unlabeled=arguments.max_unlabeled,
-        skip_bad=arguments.skip_bad,
-        exclude_annotators=arguments.exclude_annotators,
-    )
+    return _made(FitOptions, arguments, ("reading", "stored"), reading=reading_of(arguments))
+
+
+def _made(kind: Callable[..., T], arguments: argparse.Namespace, others: Collection[str], **given: object) -> T:
+    """Return a record of arguments, which have the names of all fields but a few others."""
+    names = [field.name for field in fields(kind) if field.name not in others]  # type: ignore[arg-type]
+    return kind(**{name: getattr(arguments, name) for name in names}, **given)
 
 
 def answers_of(arguments: argparse.Namespace, table_ids: FindIds | None = None) -> Answers:

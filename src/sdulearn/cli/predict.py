@@ -58,16 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     reading = Reading(id_column=id_column, sheet=arguments.sheet, skip_rows=arguments.skip_rows)
     find_ids = partial(ids_among, arguments.table, reading)
     answers = None if arguments.answers is None else cli.answers_of(arguments, find_ids)
-    options: dict[str, Any] = {
-        "answers": answers,
-        "id_column": arguments.id_column,
-        "skip_bad": arguments.skip_bad,
-        "image_root": arguments.image_root,
-        "embedding": arguments.embedding,
-        "text_model": arguments.text_model,
-        "sheet": arguments.sheet,
-        "skip_rows": arguments.skip_rows,
-    }
+    names = ("id_column", "skip_bad", "image_root", "embedding", "text_model", "sheet", "skip_rows")
+    options = {"answers": answers, **{name: getattr(arguments, name) for name in names}}
     if output is not None and is_folder:
         sums = write_predictions(model, arguments.table, output, **options)
     else:

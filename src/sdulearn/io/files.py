@@ -27,7 +27,7 @@ from sdulearn.errors import FileError, InputError, MissingFileError, quoted
 Location = str | PathLike[str]
 
 # Endings of file names, by format.
-_ENDINGS = {
+ENDINGS = {
     "csv": (".csv", ".txt"),
     "tsv": (".tsv", ".tab"),
     "jsonl": (".jsonl", ".ndjson"),
@@ -64,7 +64,7 @@ def file_format(path: Location, allowed: Sequence[str], output: bool = False) ->
     """Return one of the allowed formats by the ending of a file's name, before ``.gz``; an ``output`` is written."""
     endings = [ending.lower() for ending in Path(path).suffixes if ending.lower() != ".gz"]
     for name in allowed:
-        if endings and endings[-1] in _ENDINGS[name]:
+        if endings and endings[-1] in ENDINGS[name]:
             return name
     advice = "Save other kinds of files, such as .xls, .ods or .sav, as .xlsx or as CSV in UTF-8."
     advice = "Other formats cannot be written." if output else advice

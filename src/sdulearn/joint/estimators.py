@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -29,14 +29,7 @@ from sdulearn.answers.graph import ENOUGH, AnswerGraph, least_classes
 from sdulearn.answers.propagate import class_columns
 from sdulearn.answers.rates import FIRST_RATE, SELDOM
 from sdulearn.answers.y import U
-from sdulearn.base import (
-    ANSWER_CONSTRAINTS,
-    ANSWER_FITTED,
-    Fit,
-    LinearClassifier,
-    fold_arrays,
-    folds_from_arrays,
-)
+from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier, fold_arrays, folds_from_arrays
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, OrientationWarning, warn
 from sdulearn.io.container import Header
 from sdulearn.io.typed import read
@@ -54,14 +47,11 @@ from sdulearn.joint.path import (
     scores_of,
 )
 from sdulearn.model_selection import HeldOut, PairKFold, fold_parts, grid_results, number_of_folds, positive_grid
-from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, resolve_prior
-from sdulearn.progress import long_work
-from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
+from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, estimate_prior
+from sdulearn.sklearn_private import HasMethods, Interval, StrOptions
 from sdulearn.statistics import PairStatistics
 from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike, Rows, Splitter
 
-# The exact mean and covariance of the unlabeled rows, if a fit has a sample of them.
-Exact = tuple[Array, Array] | None
 # The default grid of alphas, as multiples of the alpha at which the model leaves zero: for two classes, and for more.
 _GRID = (10**0.5, 10**-3.5)
 _CLASS_GRID = (0.1, 1e-4)
@@ -72,7 +62,7 @@ _POWERS = (0.0, 1.0, 2.0)
 _ALPHA = 0.01
 _CLASS_ALPHA = 0.001
 # The names of ``orientation`` in estimate_prior.
-MAJORITY = {"majority": "positive", "minority": "negative"}
+_MAJORITY = {"majority": "positive", "minority": "negative"}
 # With fewer "same" answers and labels per class, classes are confused, and some are not seen at all.
 _TIES_A_CLASS = 5
 _ASK_MORE = "Ask more questions (those of sdulearn ask are the most informative), label a few points of each class"
@@ -90,10 +80,11 @@ class _Chosen(NamedTuple):
     held_out: HeldOut
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PairLogisticBase(LinearClassifier):
     """What the estimator with a given penalty and the one that chooses it share."""
 
-    FITTED: Mapping[str, Any] = {**LinearClassifier.FITTED, **ANSWER_FITTED, "class_shares_": Any}
+    FITTED: ClassVar[Mapping[str, Any]] = {**LinearClassifier.FITTED, **ANSWER_FITTED, "class_shares_": Any}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ANSWER_CONSTRAINTS,
@@ -106,30 +97,17 @@ class PairLogisticBase(LinearClassifier):
     # Whether folds check the answers of one person, too: a plain fit of loose pairs needs none.
     _has_folds: ClassVar[bool] = False
 
-    n_classes: int | str
-    prior_strength: float
-    orientation: str
-    error_rate: ErrorRateParameter
-    answer_table: str | bool
-    covariance_power: float | str
-    tol: float
-    max_iter: int
+    covariance_power: float | str = "auto"
+    n_classes: int | str = 2
+    prior: float | Sequence[float] | None = None  # type: ignore[assignment]
+    prior_strength: float = 3.0
+    orientation: str = "majority"
+    error_rate: ErrorRateParameter = "auto"
+    answer_table: str | bool = "auto"
+    tol: float = 1e-6
+    max_iter: int = 2000
 
-    def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None) -> Self:
-        raise NotImplementedError
-
-    @long_work
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        return self._fit(*self._check_rows(X, y, sample_weight))
-
-    @long_work
-    @fit_context(prefer_skip_nested_validation=True)
-    def _fit_sample(self, X: Rows, y: Codes, sample_weight: Array, moments: PairStatistics) -> Self:
-        """Fit from rows of which the unlabeled ones are a sample, and the exact moments of all."""
-        return self._fit(*self._check_rows(X, y, sample_weight), moments.mean_and_covariance(U))
-
-    def _points(self, X: Rows, graph: AnswerGraph, moments: Exact) -> TrainingPoints:
+    def _points(self, X: Rows, graph: AnswerGraph, moments: PairStatistics | None) -> TrainingPoints:
         """Return the points of checked rows; warn where the columns have different scales."""
         if sparse.issparse(X):
             mean, variance = mean_variance_axis(X, axis=0, weights=graph.row_weight)
@@ -138,7 +116,7 @@ class PairLogisticBase(LinearClassifier):
             mean = share @ X
             variance = share @ (X - mean) ** 2
         warn_of_scales(np.sqrt(variance), mean, getattr(self, "feature_names_in_", None))
-        return TrainingPoints(X, graph, moments)
+        return TrainingPoints(X, graph, None if moments is None else moments.mean_and_covariance(U))
 
     def _problem(self, points: TrainingPoints, model: AnswerModel, n_classes: int) -> Problem:
         """Return the problem of an answer model, with a pull to the given prior."""
@@ -170,7 +148,9 @@ class PairLogisticBase(LinearClassifier):
                 "There is no answer in `y`, or all weigh zero, and its labels are not of two classes, so the "
                 "classes cannot be separated. Add answers, or labels -1 and +1."
             )
-        if self.prior is None and not graph.n_answers:
+        if self.prior is not None:
+            return PriorEstimate.given(self.prior)  # type: ignore[arg-type]
+        if not graph.n_answers:
             # The labelled points were chosen, and their share is only reported.
             by_label = graph.point_weights[graph.labels != 0]
             n_labels = effective_number(float(by_label.sum()), float(by_label @ by_label))
@@ -181,7 +161,7 @@ class PairLogisticBase(LinearClassifier):
             # A given model is taken as exact: it does not widen the interval.
             value = model.error_rate.value
             model = replace(model, error_rate=replace(model.error_rate, low=value, high=value))
-        return resolve_prior(self.prior, graph, model=model, majority=MAJORITY[self.orientation])
+        return estimate_prior(y=graph, error_rate=model, majority=_MAJORITY[self.orientation])
 
     @property
     def _power(self) -> float:
@@ -248,7 +228,8 @@ class PairLogisticBase(LinearClassifier):
             positive = float(share @ (A @ W[:-1, 0] + W[-1, 0] > 0))
             sign = 1.0
             if not labels.any():
-                sign = class_sign(self.prior, self.orientation, prior, positive, float(share @ share))
+                given: float | None = self.prior  # type: ignore[assignment]
+                sign = class_sign(given, self.orientation, prior, positive, float(share @ share))
             elif self.prior is None and (positive > 0.5) != (prior.value > 0.5):
                 # Labels have named the classes, and the estimated prior follows them.
                 prior = prior.mirrored()
@@ -264,6 +245,7 @@ class PairLogisticBase(LinearClassifier):
         return Fit(coef, intercept - intercept.mean(), *certificate, shares=shares)
 
 
+@dataclass(eq=False, repr=False)
 class PairLogisticRegression(PairLogisticBase):
     """Logistic regression from same/different answers: one likelihood for answers, labels and unlabeled rows.
 
@@ -357,42 +339,21 @@ class PairLogisticRegression(PairLogisticBase):
     accuracy 0.9
     """
 
+    alpha: float | str = "auto"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PairLogisticBase._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "n_classes": [Interval(Integral, 2, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        alpha: float | str = "auto",
-        *,
-        covariance_power: float | str = "auto",
-        n_classes: int = 2,
-        prior: float | Sequence[float] | None = None,
-        prior_strength: float = 3.0,
-        orientation: str = "majority",
-        error_rate: ErrorRateParameter = "auto",
-        answer_table: str | bool = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 2000,
-    ) -> None:
-        self.alpha = alpha
-        self.covariance_power = covariance_power
-        self.n_classes = n_classes
-        self.prior = prior  # type: ignore[assignment]
-        self.prior_strength = prior_strength
-        self.orientation = orientation
-        self.error_rate = error_rate
-        self.answer_table = answer_table
-        self.tol = tol
-        self.max_iter = max_iter
-
     def fit_from_zero(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Fit from no model at all, where labelled points say where each class is: for the asker."""
         return self._fit(*self._check_rows(X, y, None), from_zero=True)
 
-    def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None, *, from_zero: bool = False) -> Self:
+    def _fit(
+        self, X: Rows, graph: AnswerGraph, moments: PairStatistics | None = None, *, from_zero: bool = False
+    ) -> Self:
         """Fit checked rows."""
         points = self._points(X, graph, moments)
         prior = None
@@ -415,6 +376,7 @@ class PairLogisticRegression(PairLogisticBase):
         return self._accept(replace(fit, fitted={"answer_model_": model}))
 
 
+@dataclass(eq=False, repr=False)
 class PairLogisticRegressionCV(PairLogisticBase):
     """PairLogisticRegression with a penalty chosen from the answers alone; try this first.
 
@@ -438,10 +400,10 @@ class PairLogisticRegressionCV(PairLogisticBase):
         models that have not seen them. With two classes, the rate that all annotators share is then at most 0.1.
     answer_table
         As there.
-    cv : int or splitter, default=5
-        Number of pair-safe folds (assigned with a fixed seed), or an object such as :class:`~sdulearn.PairKFold`.
     tol, max_iter
         As in :class:`~sdulearn.PairLogisticRegression`.
+    cv : int or splitter, default=5
+        Number of pair-safe folds (assigned with a fixed seed), or an object such as :class:`~sdulearn.PairKFold`.
 
     Attributes
     ----------
@@ -485,7 +447,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
     accuracy 0.9
     """
 
-    FITTED: Mapping[str, Any] = {
+    FITTED: ClassVar[Mapping[str, Any]] = {
         **PairLogisticBase.FITTED,
         "alpha_": float | None,
         "covariance_power_": float | None,
@@ -496,8 +458,10 @@ class PairLogisticRegressionCV(PairLogisticBase):
         "fold_parts_": dict[str, Any],
     }
 
-    n_classes_interval_: tuple[int, int] | None
-    fold_models_: list[tuple[Indices, PairLogisticRegressionCV]]
+    alphas: int | Sequence[float] = 8
+    _: KW_ONLY
+    cv: Splitter = 5
+
     _has_folds = True
     # What the scores in ``cv_results_`` are.
     scoring = "log-likelihood"
@@ -509,34 +473,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"])],
     }
 
-    def __init__(
-        self,
-        alphas: int | Sequence[float] = 8,
-        *,
-        covariance_power: float | str = "auto",
-        n_classes: int | str = 2,
-        prior: float | Sequence[float] | None = None,
-        prior_strength: float = 3.0,
-        orientation: str = "majority",
-        error_rate: ErrorRateParameter = "auto",
-        answer_table: str | bool = "auto",
-        cv: Splitter = 5,
-        tol: float = 1e-6,
-        max_iter: int = 2000,
-    ) -> None:
-        self.alphas = alphas
-        self.covariance_power = covariance_power
-        self.n_classes = n_classes
-        self.prior = prior  # type: ignore[assignment]
-        self.prior_strength = prior_strength
-        self.orientation = orientation
-        self.error_rate = error_rate
-        self.answer_table = answer_table
-        self.cv = cv
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None) -> Self:
+    def _fit(self, X: Rows, graph: AnswerGraph, moments: PairStatistics | None = None) -> Self:
         """Fit checked rows."""
         points = self._points(X, graph, moments)
         folds = fold_parts(self.cv, X, graph)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,12 +13,9 @@ from sklearn.utils import check_random_state
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.y import U
 from sdulearn.errors import InputError, require
-from sdulearn.plotting.display import Display
+from sdulearn.plotting.display import Axes, Display
 from sdulearn.sklearn_private import column_indices
 from sdulearn.types import Array, Estimator, Mask, MatrixLike
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _SAME: dict[str, Any] = {"label": "same class", "color": "0.15", "linestyle": "-"}
 _DIFFERENT: dict[str, Any] = {"label": "different", "color": "#d55e00", "linestyle": "--"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,14 +13,9 @@ from sdulearn.errors import InputError
 from sdulearn.metrics.classes import AnswerCounts, class_agreement
 from sdulearn.metrics.cross_validation import held_out, held_out_same
 from sdulearn.metrics.scores import Calibration, calibration, pair_calibration
-from sdulearn.plotting.display import ERROR_BARS, Display
+from sdulearn.plotting.display import ERROR_BARS, Axes, Display
 from sdulearn.prior import clopper_pearson
 from sdulearn.types import Array, Estimator, MatrixLike, Splitter
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_CONFIDENCE = 0.95
 
 
 class AnswerMatrixDisplay(Display):
@@ -261,7 +256,7 @@ class ReliabilityDisplay(Display):
         # No more answers count than the points could make loose pairs.
         n = table.count / max(1.0, 2 * graph.n_answers / max(int(np.sum(graph.degree > 0)), 1))
         same = table.observed * n
-        low, high = np.transpose([clopper_pearson(*each, _CONFIDENCE) for each in zip(same, n - same, strict=True)])
+        low, high = np.transpose([clopper_pearson(*each) for each in zip(same, n - same, strict=True)])
         return cls(table=table, low=low, high=high)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,13 +15,10 @@ from sdulearn.answers.y import U
 from sdulearn.errors import InputError
 from sdulearn.metrics.cross_validation import fitted
 from sdulearn.model_selection import PairKFold
-from sdulearn.plotting.display import ERROR_BARS, Display
+from sdulearn.plotting.display import ERROR_BARS, Axes, Display
 from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, RandomState
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Estimators that choose settings hold out a fifth of each kind of answer.
 _FEWEST_OF_A_KIND = 5

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 from sdulearn.errors import require
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure, SubFigure
+else:
+    Axes = Any  # matplotlib need not be installed
 
 # Style of means with their standard errors.
 ERROR_BARS: dict[str, Any] = {"marker": "o", "ms": 4, "capsize": 3}

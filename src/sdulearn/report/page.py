@@ -117,11 +117,6 @@ def likeliest(curve: ColumnDependence) -> list[tuple[str, float]]:
     return sorted(pairs, key=lambda pair: (pair[1], pair[0]), reverse=True)
 
 
-def _code_font(text: str) -> list[str]:
-    """Split a sentence at its backticks: every second part is the name of a parameter."""
-    return text.split("`")
-
-
 @cache
 def _template() -> Any:
     jinja2 = require("jinja2", "files")
@@ -129,7 +124,9 @@ def _template() -> Any:
     environment = jinja2.Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {"kind": kind_of, "bars": bars, "curve": curve, "parts": _code_font, "likeliest": likeliest}
+    environment.filters |= {"kind": kind_of, "bars": bars, "curve": curve, "likeliest": likeliest}
+    # Between backticks, every second part is the name of a parameter.
+    environment.filters["parts"] = lambda text: text.split("`")
     environment.filters |= {"number": "{:,}".format, "percent": "{:.0%}".format, "tenths": "{:.1%}".format}
     environment.globals["max_rows"] = MAX_DEPENDENCE_ROWS
     return environment.get_template("page.html.jinja")

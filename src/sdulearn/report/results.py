@@ -6,9 +6,9 @@ All outputs show these: ``lines`` on a terminal, :mod:`sdulearn.report.page` as 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import floor
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from sdulearn.types import Between, Estimator, Probability
 
 # A :class:`sdulearn.TableModel`, whose module is above this one.
 TableModel: TypeAlias = Any
+Kind = TypeVar("Kind", bound=Finding)
 
 ANSWER_NAMES = {SIMILAR: "similar", DISSIMILAR: "dissimilar", UNSURE: "unsure"}
 # An answer that is less likely to be wrong is not worth asking again.
@@ -556,16 +557,7 @@ def findings_of_report(report: FitReport, names: Sequence[str]) -> list[Finding]
         found.append(LabelsUsed(classes=tuple(names), n_labels=report.n_labels, n_right=report.n_labels_right))
     if report.model_choice.scores:
         found.append(ModelKind(choice=report.model_choice))
-    used = AnswersUsed(
-        answers=report.answers,
-        n_similar=report.n_similar,
-        n_dissimilar=report.n_dissimilar,
-        n_unsure=report.n_unsure,
-        n_points=report.n_points,
-        n_independent=report.n_independent,
-        n_questions=report.n_questions,
-    )
-    return [*found, used, Understood(columns=report.answer_columns, words=report.answer_words)]
+    return [*found, _of(AnswersUsed, report), Understood(columns=report.answer_columns, words=report.answer_words)]
 
 
 def findings_of_estimator(estimator: Estimator) -> list[Finding]:
@@ -579,16 +571,7 @@ def findings_of_estimator(estimator: Estimator) -> list[Finding]:
 
 def findings_of_answers(answers: Answers) -> list[Finding]:
     """Return how a file of answers was read, and what could not be read."""
-    counts = AnswersRead(
-        name=answers.name,
-        format=answers.format,
-        n_similar=answers.n_similar,
-        n_dissimilar=answers.n_dissimilar,
-        n_unsure=answers.n_unsure,
-        n_unanswered=answers.n_unanswered,
-        n_questions=None if answers.questions is None else answers.n_questions,
-        epsilon=answers.epsilon,
-    )
+    counts = _of(AnswersRead, answers, n_questions=None if answers.questions is None else answers.n_questions)
     understood = Understood(columns=answers.columns, words=answers.words)
     return [counts, understood, *check_columns(answers), *unreadable(answers.bad_rows)]
 
@@ -604,17 +587,13 @@ def findings_of_prior(prior: PriorEstimate | None, name: str | None = None) -> l
     if prior is None:
         return []
     counts = [n for n in (prior.n_similar, prior.n_dissimilar) if n is not None]
-    return [
-        Prior(
-            name=name,
-            value=prior.value,
-            low=prior.low,
-            high=prior.high,
-            identified=prior.identified,
-            confidence=prior.confidence,
-            n_answers=sum(counts) if counts else None,
-        )
-    ]
+    return [_of(Prior, prior, name=name, n_answers=sum(counts) if counts else None)]
+
+
+def _of(finding: type[Kind], record: object, /, **given: object) -> Kind:
+    """Return a finding whose fields are the attributes of a record with their names, but for those given."""
+    names = [field.name for field in fields(finding) if field.name not in given]
+    return finding(**{name: getattr(record, name) for name in names}, **given)
 
 
 def least_certain(model: TableModel, most: int) -> list[AskedRow]:
@@ -650,15 +629,13 @@ def strengths(model: TableModel) -> Strengths:
 
 
 def _learned(report: FitReport, names: Sequence[str]) -> Learned:
-    return Learned(
+    return _of(
+        Learned,
+        report,
         kind=report.model_choice.name,
         n_classes=len(names),
         n_answers=report.n_questions or report.n_similar + report.n_dissimilar,
-        n_labels=report.n_labels,
-        n_rows=report.n_rows,
         classes=tuple(names) if report.n_labels else (),
-        answers=report.answers,
-        table=report.table,
     )
 
 
@@ -750,14 +727,7 @@ def _next(report: FitReport, headline: Headline) -> Next:
 def _read(report: FitReport, layout: Columns) -> list[Finding]:
     columns = layout.columns
     width = {name: transformer.width for name, transformer in layout.transformers.items()}
-    table = TableRead(
-        table=report.table,
-        n_rows=report.n_rows,
-        n_unlabeled=report.n_unlabeled,
-        n_columns=len(columns),
-        n_features=layout.width,
-        id_column=layout.id_column,
-    )
+    table = _of(TableRead, report, n_columns=len(columns), n_features=layout.width, id_column=layout.id_column)
     kinds = ("number", "boolean", "date", "category", "text", "image")
     names = {kind: tuple(column.name for column in columns if column.kind == kind) for kind in kinds}
     spelled = [(column.name, column.text) for column in columns if column.text is not None]

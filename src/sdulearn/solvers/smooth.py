@@ -11,7 +11,7 @@ Near the solution the decrease is smaller than the last digit of J: without the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -119,12 +119,12 @@ def _two_loop(g: Array, scale: Array, past: Memory) -> Array:
     return q
 
 
+@dataclass
 class Counted:
     """An objective that counts how often it is evaluated."""
 
-    def __init__(self, objective: Callable[..., tuple[Array, Array]]) -> None:
-        self.objective = objective
-        self.n_calls = 0
+    objective: Callable[..., tuple[Array, Array]]
+    n_calls: int = 0
 
     def __call__(self, W: Array, columns: Indices, **options: bool) -> tuple[Array, Array]:
         self.n_calls += 1

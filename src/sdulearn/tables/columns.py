@@ -140,7 +140,7 @@ class Columns:
         texts = {name: made for name, made in self.transformers.items() if isinstance(made, EmbeddedTexts)}
         if not texts:
             raise InputError("This model was fitted without `text_model`, and predicts without one. Leave it out.")
-        again = {name: made.named_again(model) for name, made in texts.items()}
+        again = {name: replace(made, model=model, may_download=True) for name, made in texts.items()}
         return replace(self, transformers={**self.transformers, **again})
 
     def needed(self, name: str, present: Sequence[str], id_column: str | None = None) -> list[str]:

@@ -76,10 +76,10 @@ def may_hold_ids(name: str, dtype: ArrowType) -> bool:
     return bool(types.is_integer(dtype) or types.is_string(dtype) or types.is_large_string(dtype))
 
 
-def named_id_column(names: Collection[str], wanted: str | None, usual: Sequence[str | None] = ID_COLUMNS) -> str | None:
+def named_id_column(names: Collection[str], wanted: str | None) -> str | None:
     """Return the wanted column of ids (None for ""), or else the first usual one that is there."""
     if wanted is None:
-        return next((name for name in usual if name in names), None)
+        return next((name for name in ID_COLUMNS if name in names), None)
     return wanted or None
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from sdulearn.answers.y import scramble
 from sdulearn.errors import InputError, listed, pa, quoted
 from sdulearn.io.files import Location
+from sdulearn.reading import CONTRASTIVE, Reading
 from sdulearn.tables import ids
 from sdulearn.tables.columns import Column, Columns, Problem, Transformer, refuse
 from sdulearn.tables.decide import ColumnCounts, Role, count, decimal_mark, describe, usable_scale
@@ -157,20 +158,19 @@ def surveyed(table: Table, wanted: Wanted) -> Survey:
 
 def look_for(
     table: Table,
-    *,
-    id_column: str | None = None,
-    left_out: Collection[str | None] = (),
-    categories: Collection[str] = (),
-    text: Collection[str] = (),
-    images: Collection[str] = (),
+    reading: Reading,
+    left_out: Collection[str] = (),
     answer_ids: Collection[str] = (),
     label_ids: Collection[str] = (),
 ) -> Wanted:
     """Decide what a pass looks for: columns that are not left out, and ids."""
-    table.check_columns({"leave out": left_out, "read as categories": categories, "read as texts": text})
-    table.check_columns({"take pictures from": images, "take ids from": [id_column or None]})
+    id_column = reading.id_column
+    columns = {"category": reading.categories, "image": reading.images, "text": reading.text}
+    table.check_columns({"leave out": left_out, "read as categories": reading.categories})
+    table.check_columns({"read as texts": reading.text, "take pictures from": reading.images})
+    table.check_columns({"take ids from": [id_column or None]})
     named = ids.named_id_column(table.types, id_column)
-    given = {**dict.fromkeys(categories, "category"), **dict.fromkeys(images, "image"), **dict.fromkeys(text, "text")}
+    given = {name: role for role, names in columns.items() for name in names}
     string = "cell" if table.format in TEXT_FORMATS else "string"
     features: dict[str, Any] = {}
     for name, dtype in table.types.items():
@@ -199,16 +199,9 @@ def look_for(
     )
 
 
-def decide(
-    table: Table,
-    found: Survey,
-    missing: str,
-    max_categories: int,
-    image_root: Path,
-    text_model: str | None = None,
-    encodes_images: bool = False,
-) -> Columns:
+def decide(table: Table, found: Survey, reading: Reading, image_root: Path) -> Columns:
     """Decide how the table becomes features, or name every column in the way."""
+    missing, max_categories = reading.missing, reading.max_categories
     roles = found.wanted.features
     id_column = _id_column(table, found)
     counts = {name: one for name, one in found.counts.items() if name != id_column and not _numbers_rows(name, one)}
@@ -233,17 +226,17 @@ def decide(
     for name, one in counts.items():
         where, role = f"{table.name}: column {quoted(name)}", roles[name]
         if role == "image":
-            if encodes_images:
+            if reading.embedding == CONTRASTIVE:
                 transformers[name], X = EncodedImages.fit(where, found.cells(name, rows), image_root, missing != "mean")
             else:
                 cells = found.cells(name, found.lowest(min(len(rows), MAX_IMAGES)))
                 transformers[name], X = ImageFeatures.fit(where, cells, image_root, missing != "mean")
         elif role == "text" or (role in ("string", "cell") and _are_sentences(name, one, found, rows, max_categories)):
             cells = found.cells(name, rows)
-            if text_model is None:
+            if reading.text_model is None:
                 transformers[name], X = TextFeatures.fit(where, cells)
             else:
-                transformers[name], X = EmbeddedTexts.fit(where, text_model, cells)
+                transformers[name], X = EmbeddedTexts.fit(where, str(reading.text_model), cells)
         if name in transformers:
             fill = 0.0 if missing == "mean" and role == "image" else None
             # With one deviation for all, components keep their relative weights.
@@ -258,7 +251,7 @@ def decide(
             except Problem as problem:
                 problems.append(problem)
     refuse(table.name, problems)
-    if text_model is not None and not any(made.kind == "text" for made in transformers.values()):
+    if reading.text_model is not None and not any(made.kind == "text" for made in transformers.values()):
         raise InputError(f"{table.name} has no column of texts for `text_model` to read. Name it with `text`.")
     if not described:
         raise InputError(f"{table.name} has no columns to learn from.")
@@ -326,16 +319,10 @@ def why_unknown(table: Table, id_column: str | None, names: Iterable[str], whose
     return f"{message} Its sheet {quoted(sheet)} was read; name another with `sheet`." if sheet else message
 
 
-def read_ids(
-    source: Location | Frame,
-    id_column: str | None,
-    answer_ids: Collection[str],
-    sheet: str | None = None,
-    skip_rows: int | None = None,
-) -> tuple[list[str], str | None]:
+def read_ids(source: Location | Frame, reading: Reading, answer_ids: Collection[str]) -> tuple[list[str], str | None]:
     """Read the ids of a table alone, and the column that they are in, found as for a fit."""
-    table = open_table(source, sheet, skip_rows)
-    wanted = look_for(table, id_column=id_column, answer_ids=answer_ids)
+    table = open_table(source, reading.sheet, reading.skip_rows)
+    wanted = look_for(table, Reading(reading.id_column), answer_ids=answer_ids)
     features = {name: role for name, role in wanted.features.items() if name in wanted.id_columns}
     chosen = _id_column(table, surveyed(table, replace(wanted, features=features)))
     return all_ids(table, chosen), chosen

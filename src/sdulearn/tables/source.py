@@ -42,7 +42,6 @@ BATCH_ROWS = 32_768
 # Most numbers of a batch: a wide table comes in fewer rows at a time.
 _BATCH_NUMBERS = 1 << 22
 _BLOCK_BYTES = 1 << 23
-_ENDINGS = (".parquet", ".pq")
 # Columns are read through a small buffer, so that a large row group is never in memory whole.
 _BUFFER_BYTES = 1 << 18
 # Lines of JSON that decide the types of columns at a time: how wide they are is not known yet.
@@ -377,7 +376,9 @@ def parquet_files(path: Location) -> list[Path]:
     folder = Path(path)
     if not folder.is_dir():
         return [folder]
-    found = sorted(file for file in folder.rglob("*") if file.suffix.lower() in _ENDINGS and file.is_file())
+    found = sorted(
+        file for file in folder.rglob("*") if file.suffix.lower() in files.ENDINGS["parquet"] and file.is_file()
+    )
     shown = [file for file in found if not any(part[0] in "._" for part in file.relative_to(folder).parts)]
     if not shown:
         raise InputError(f"The folder {path} has no .parquet files.")

@@ -13,7 +13,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -77,10 +77,6 @@ class EmbeddedTexts:
         """Return vectors of texts, and 0: no text is unknown; a gap is an empty text."""
         _check(self.model, self.may_download, self.texts, self.checksum)
         return encoded(self.model, self.may_download, [_cut(text, LONGEST_TEXT) for text in texts]), 0
-
-    def named_again(self, model: str | None) -> EmbeddedTexts:
-        """Return the transformer with the model that the user names now, which may be in another folder."""
-        return self if model is None else replace(self, model=model, may_download=True)
 
 
 def _cut(text: str | None, longest: int) -> str:

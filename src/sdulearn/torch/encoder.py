@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass
 from math import prod
 from numbers import Integral, Real
 from os import PathLike
@@ -47,6 +48,7 @@ _KEPT_POWER = 0.5
 _ROWS = 2048
 
 
+@dataclass(eq=False, repr=False)
 class ContrastiveEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Learn features of images or signals from unlabeled rows, before a linear model learns the classes from answers.
 
@@ -99,6 +101,18 @@ class ContrastiveEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     (200, 16)
     """
 
+    module: Module = None
+    _: KW_ONLY
+    n_components: int = 64
+    image_shape: Sequence[int] | None = None
+    augment: Callable[[Tensor, Generator], Tensor] | None = None
+    max_iter: int | str = "auto"
+    batch_size: int = 512
+    temperature: float = 0.2
+    learning_rate: float = 1e-3
+    device: str = "auto"
+    random_state: RandomState = 0
+
     FITTED: ClassVar[Mapping[str, Any]] = {
         **{"n_features_in_": Count, "feature_names_in_": list[str], "n_iter_": Count},
         **dict.fromkeys(("mean_", "scale_", "output_mean_", "components_", "loss_", "weights_"), Any),
@@ -116,31 +130,6 @@ class ContrastiveEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         "device": [str],
         "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        module: Module = None,
-        *,
-        n_components: int = 64,
-        image_shape: Sequence[int] | None = None,
-        augment: Callable[[Tensor, Generator], Tensor] | None = None,
-        max_iter: int | str = "auto",
-        batch_size: int = 512,
-        temperature: float = 0.2,
-        learning_rate: float = 1e-3,
-        device: str = "auto",
-        random_state: RandomState = 0,
-    ) -> None:
-        self.module = module
-        self.n_components = n_components
-        self.image_shape = image_shape
-        self.augment = augment
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.temperature = temperature
-        self.learning_rate = learning_rate
-        self.device = device
-        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

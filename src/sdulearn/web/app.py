@@ -36,7 +36,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import uvicorn
 from starlette.applications import Starlette
@@ -47,16 +47,12 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from sdulearn.answers.records import Answer, flip_rate
-from sdulearn.asking.records import are_examples
-from sdulearn.asking.session import LEAST_TIMED
+from sdulearn.asking.records import RowQuestion, are_examples
+from sdulearn.asking.session import LEAST_TIMED, Session
 from sdulearn.errors import FileError, InputError, MissingFileError, SdulearnError
 from sdulearn.io.typed import plain, read
 from sdulearn.web.security import Guard, whole_body
-
-if TYPE_CHECKING:
-    from sdulearn.asking.records import RowQuestion
-    from sdulearn.asking.session import Session
-    from sdulearn.web.things import Things
+from sdulearn.web.things import Things
 
 STATIC = Path(__file__).parent / "static"
 # Headers and address of a request; those of the page are far smaller.

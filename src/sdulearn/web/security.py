@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import re
 import socket
+from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -35,13 +36,13 @@ HEADERS = {
 }
 
 
+@dataclass(frozen=True)
 class Guard:
     """Refuses unsafe requests, and adds the safety headers to every response."""
 
-    def __init__(self, app: ASGIApp, key: str, host: str) -> None:
-        self.app = app
-        self.key = key
-        self.host = host
+    app: ASGIApp
+    key: str
+    host: str
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""

@@ -194,16 +194,7 @@ def _surveyed(
     ids = named_id_column(table.types, reading.id_column)
     if groups and groups[0] in (ids, *reading.categories, *reading.text, *reading.images):
         raise InputError(f"Column {quoted(groups[0])} is `groups`, so it is no feature and has no ids. Name it once.")
-    wanted = look_for(
-        table,
-        id_column=reading.id_column,
-        left_out={*reading.drop, *groups} - absent,
-        categories=reading.categories,
-        text=reading.text,
-        images=reading.images,
-        answer_ids=asked,
-        label_ids=() if labels is None else labels.ids,
-    )
+    wanted = look_for(table, reading, {*reading.drop, *groups} - absent, asked, () if labels is None else labels.ids)
     # An id may be the number of a row.
     rows = [int(name) for name in wanted.ids if is_row_number(name, table.n_rows or 10**18)]
     wanted = replace(wanted, shown=tuple(groups))
@@ -222,9 +213,7 @@ def _surveyed(
     wanted = replace(wanted, rows=np.unique(np.array(rows, dtype=np.int64)), n_drawn=n_drawn, highest=highest)
     found = surveyed(table, wanted)
     root = folder_of(source) if reading.image_root is None else Path(reading.image_root)
-    text_model = None if reading.text_model is None else str(reading.text_model)
-    by_contrast = reading.embedding == CONTRASTIVE
-    columns = decide(table, found, reading.missing, reading.max_categories, root, text_model, by_contrast)
+    columns = decide(table, found, reading, root)
     return table, found, columns, _places(columns.id_column, found)
 
 

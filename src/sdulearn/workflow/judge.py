@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats.mstats import mquantiles
@@ -28,13 +27,11 @@ from sdulearn.model_selection import number_of_folds
 from sdulearn.prior import PriorEstimate, estimate_prior
 from sdulearn.report import records
 from sdulearn.report.records import ColumnDependence, ColumnImportance, DoubtfulAnswer, ModelChoice
+from sdulearn.table_model import TableModel
 from sdulearn.tables.columns import Columns
 from sdulearn.types import Array, Codes, Estimator, Mask, Rows
 from sdulearn.workflow.data import TrainingData
 from sdulearn.workflow.options import FitOptions
-
-if TYPE_CHECKING:
-    from sdulearn.table_model import TableModel
 
 # Folds of a choice; the accuracy has more, so that each model is nearly the one that is kept.
 _MAX_FOLDS = 5

@@ -224,12 +224,7 @@ def predict_table(
         Predictions of the next rows.
     """
     reading = Reading(
-        id_column=id_column,
-        image_root=image_root,
-        embedding=embedding,
-        text_model=text_model,
-        sheet=sheet,
-        skip_rows=skip_rows,
+        id_column, image_root=image_root, embedding=embedding, text_model=text_model, sheet=sheet, skip_rows=skip_rows
     )
     reader, table = _opened(model, path, reading, answers, skip_bad, progress)
     yield from _in_turn(reader, table, progress)
@@ -393,15 +388,10 @@ def write_predictions(
     """
     if Path(folder).exists() and not (Path(folder).is_dir() and not any(Path(folder).iterdir())):
         raise FileError(f"{folder} is there already. Name a new folder, or remove it first.")
+    reading = Reading(
+        id_column, image_root=image_root, embedding=embedding, text_model=text_model, sheet=sheet, skip_rows=skip_rows
+    )
     with written_whole(Path(folder).absolute(), folder=True) as draft:
-        reading = Reading(
-            id_column=id_column,
-            image_root=image_root,
-            embedding=embedding,
-            text_model=text_model,
-            sheet=sheet,
-            skip_rows=skip_rows,
-        )
         reader, table = _opened(model, path, reading, answers, skip_bad, True)
         id_type = pa.int64() if reader.id_column is None else table.types[reader.id_column]
         id_type = getattr(id_type, "value_type", id_type)
