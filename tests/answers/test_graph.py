@@ -68,6 +68,14 @@ def test_components_of_a_part_are_those_of_its_answers(graph, order, chosen):
         np.testing.assert_array_equal(part.component, fresh.component)
 
 
+def test_graphs_compare_by_identity():
+    """Arrays have no truth value: a graph is equal to itself alone, and may be a key."""
+    graph, other = (AnswerGraph.from_answers([(0, 1), (1, 2)], [True, False]) for _ in range(2))
+    assert graph.fingerprint() == other.fingerprint()
+    assert graph != other
+    assert {graph: 1, other: 2}[graph] == 1
+
+
 def test_what_contradicts_two_classes_and_what_contradicts_any_number():
     different = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 0)], [-1, -1, -1])
     assert (different.contradictory.tolist(), different.refuted.any()) == ([True], False)
