@@ -305,6 +305,20 @@ def test_an_interval_of_loose_pairs_is_the_profile_of_their_likelihood():
     assert min(gaps) < 5e-3
 
 
+def test_rates_do_not_depend_on_which_class_is_positive():
+    """Also where the model is sure of itself and blind about many points, among answers on cycles."""
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=160) * 6 + 2
+    classes = rng.random(160) < np.where(rng.random(160) < 0.3, 0.5, expit(z))
+    point = np.arange(158)
+    ends = np.concatenate([[(158, 159)], np.column_stack([point, point + 1]), np.column_stack([point, point + 2])[::4]])
+    same = (classes[ends[:, 0]] == classes[ends[:, 1]]) ^ (rng.random(len(ends)) < 0.1)
+    graph = AnswerGraph.from_answers(ends, same)
+    rate, mirrored = (AnswerModel.estimate(graph, 2, sign * z).error_rate for sign in (1, -1))
+    assert 0 < rate.low < rate.value < rate.high < 0.2
+    assert (rate.value, rate.low, rate.high) == pytest.approx((mirrored.value, mirrored.low, mirrored.high), abs=1e-4)
+
+
 @pytest.mark.parametrize(
     ("ends", "same", "labels", "involved"),
     [
