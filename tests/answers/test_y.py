@@ -11,7 +11,7 @@ from scipy import sparse
 
 from sdulearn import stack_pairs
 from sdulearn.answers import AnswerGraph
-from sdulearn.answers.y import D, S, U, pair_checksum
+from sdulearn.answers.y import LARGEST_NUMBER, D, S, U, pair_checksum
 from sdulearn.errors import InputError
 
 
@@ -122,6 +122,15 @@ def test_dense_sparse_and_frames_stack_alike():
 def test_bad_input_to_stack_pairs(changed, message):
     with pytest.raises(InputError, match=message):
         stack_pairs(np.zeros((4, 2)), **{"pairs": [(0, 1)], "same": [True], **changed})
+
+
+@pytest.mark.parametrize("weight", [1e-300, LARGEST_NUMBER * 1.01, -1.0, np.nan, np.inf])
+def test_weights_that_are_no_weights_or_beyond_a_limit_are_refused(weight):
+    for column in ([weight] * 2, [0.0, weight]):
+        with pytest.raises(InputError, match="`weights`"):
+            AnswerGraph.from_answers([(0, 1), (1, 2)], [True, False], weights=column)
+    for limit in (LARGEST_NUMBER, 1 / LARGEST_NUMBER):
+        assert AnswerGraph.from_answers([(0, 1), (1, 2)], [True, False], weights=[limit] * 2).n_answers == 2
 
 
 def test_the_checksum_of_parts_vanishes_for_whole_pairs_of_one_sign_and_one_weight():
