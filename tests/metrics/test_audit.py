@@ -1,8 +1,10 @@
-from dataclasses import replace
+import importlib
+from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator
 
 from sdulearn.answers import read_answers
 from sdulearn.errors import InputError
@@ -57,6 +59,16 @@ def test_pairs_of_many_classes_give_no_accuracy_but_an_agreement():
     assert not audit.misses(0.99)
     # Two predicted classes do not make ten classes two.
     assert audit_predictions(predicted % 2, pairs_of(classes, 300, rng)).accuracy is None
+
+
+@pytest.mark.parametrize("module", ["sdulearn", "answers", "asking", "metrics"])
+def test_public_results_cannot_be_changed(module):
+    module = importlib.import_module("sdulearn" if module == "sdulearn" else f"sdulearn.{module}")
+    public = [getattr(module, name) for name in module.__all__]
+    records = [one for one in public if is_dataclass(one) and not issubclass(one, BaseEstimator)]
+    for record in records:
+        with pytest.raises(FrozenInstanceError):
+            setattr(object.__new__(record), fields(record)[0].name, None)
 
 
 def test_two_classifiers_on_the_same_answers():

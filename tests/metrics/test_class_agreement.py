@@ -35,6 +35,7 @@ def test_agreement_counts_answers_of_either_kind():
     part = class_agreement([1, 1, 1, 2, 3, 3], CODES, random_points=np.arange(6) < 4)
     assert (part.agreement.value, part.same.value) == (0.5, 0.5)
     assert np.isnan(part.different.value)
+    assert (part.different.low, part.different.high, part.different.n) == (0, 1, 0)
     assert part.counts.different == ((0, 0, 0),) * 3
     with pytest.raises(InputError, match=r"`y_pred` has shape \(3,\), but `y` has 2 rows"):
         class_agreement([1, 2, 3], [1, 1])
