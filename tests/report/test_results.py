@@ -223,6 +223,21 @@ def test_a_report_prints_as_its_model_does(table_model, many_classes):
     assert repr(replace(table_model, report=None)) == "TableModel(PairLogisticRegressionCV, 21 features, ('no', 'yes'))"
 
 
+def test_an_interval_of_a_single_number_of_classes_is_no_range(many_classes):
+    one, two = (str(finding(many_classes, "class_shares", n_classes_interval=ends)) for ends in ((3, 3), (3, 4)))
+    assert "3 to 4" in two
+    assert "3 to 3" not in one
+    assert str(finding(many_classes, "class_shares", n_classes_interval=None)) not in (one, two)
+
+
+def test_files_are_named_and_frames_are_not(table_model):
+    text = str(finding(table_model, "learned"))
+    assert "(p.csv)" in text
+    assert "(t.csv)" in text
+    text = str(finding(table_model, "learned", table="the table", answers="the answers"))
+    assert "(the " not in text
+
+
 def test_the_severity_is_printed():
     tied = TiedQuestions(count=1)
     assert lines([tied, RepeatedQuestions(count=1, by_majority=True)]) == [
