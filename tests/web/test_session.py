@@ -160,7 +160,7 @@ def test_what_people_did_and_how_far_they_agree(open_session, tmp_path):
     rows = [
         ("r0", "r1", "same", "ann"), ("r1", "r0", "same", "bob"), ("r0", "r2", "different", "ann"),
         ("r0", "r2", "same", "bob"), ("r0", "r3", "unsure", "ann"), ("r0", "r3", "same", "bob"),
-        ("r5", "r6", "same", "cid"),
+        ("r5", "r6", "same", "cid"), ("r0", "r7", "unsure", "dora"), ("r0", "r8", "unsure", "dora"),
     ]  # fmt: skip
     lines = [
         {"event": "answer", "number": k, "left": a, "right": b, "answer": word, "annotator": who, "session": "s"}
@@ -170,11 +170,11 @@ def test_what_people_did_and_how_far_they_agree(open_session, tmp_path):
     session = open_session()
     found = session.agreement()
     assert [(one["name"], one["n_answers"], one["n_unsure"]) for one in found["people"]] == [
-        ("ann", 3, 1), ("bob", 3, 0), ("cid", 1, 0),
+        ("ann", 3, 1), ("bob", 3, 0), ("cid", 1, 0), ("dora", 2, 2),
     ]  # fmt: skip
     assert found["couples"] == [{"first": "ann", "second": "bob", "n_both": 2, "n_agreed": 1}]
     # Their answers do not tell how often they are wrong.
-    assert [one["error_rate"] for one in found["people"]] == [None] * 3
+    assert [one["error_rate"] for one in found["people"]] == [None] * 4
     # What contradicts other answers is to be looked at again.
     assert [answer.given.number for answer in session.numbers(wait=True)["review"]] == [2, 3]
 
