@@ -309,6 +309,28 @@ def test_classes_are_merged_and_split_by_changing_answers(iris):
         asker.merge(a, 149)
 
 
+def test_another_example_changes_the_question_of_its_person_alone(iris):
+    question, other = iris.next("ann"), iris.next("bob")
+    sizes = [len(iris.members(point)) for point in question.choices]
+    position = int(np.argmax(sizes))
+    changed = iris.another_example(question, position)
+    assert changed != question
+    assert (iris.next("ann"), iris.next("bob")) == (changed, other)
+
+
+def test_the_likeliest_answers_are_prepared(iris, monkeypatch):
+    """The class that the model expects comes first, wherever its example is shown."""
+    question = iris.next()
+    chances = iris.model().predict_proba(iris._points.X[list(question.items)])
+    likely = np.argsort(-chances[0, chances[1:].argmax(axis=1)]).tolist()
+    assert likely[0] > 0
+    prepared = []
+    monkeypatch.setattr(iris, "_choose", lambda given, who: prepared.append(given[-1].reply))
+    iris.prepare(question)
+    assert prepared == [*likely[: len(prepared) - 2], "none", "unsure"]
+    assert len(prepared) > 2
+
+
 def test_classes_can_begin_with_examples():
     rows, y = load_iris(return_X_y=True)
     asker = Asker(rows, n_classes="auto", seeds=[(0, 1), 50], random_state=0)

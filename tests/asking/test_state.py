@@ -152,6 +152,24 @@ def test_settings_are_chosen_by_the_evidence(two, three):
         assert asker._state(two.answers[:n]).settings == chosen, n
 
 
+def test_error_rates_are_those_of_points_that_can_be_held_out(matcher):
+    """A point alone in its class is in no fold: who answered about nothing else has the rate of all."""
+    X, y = load_iris(return_X_y=True)
+    now = ask(X, matcher(y), 24, n_classes=3, repeat_share=0, random_state=0)._now
+    answers = [answer._replace(annotator=f"person {k}") for k, answer in enumerate(now.answers)]
+    twice = next(answer for answer in answers if len(answer.choices) == 3)
+    answers.append(made(twice.left, twice.choices, "none", "somebody who errs"))
+    alone = next(point for point in range(len(X)) if point not in now.asked)
+    answers += [made(alone, now.founders, "none", who) for who in ("once", "thrice", "thrice", "thrice")]
+    state = State(now.points, tuple(answers), None, first_settings(None))
+    assert [len(members) for members in state.classes.members.values()][3:] == [1]
+    # Nobody without a name answered.
+    of_all, *others, once, thrice = state.next_settings.errors
+    assert once == thrice == of_all
+    assert of_all not in others
+    assert len(others) == 25
+
+
 def test_a_class_that_a_fold_does_not_know_is_never_predicted(three):
     first, _, last = three.classes.members.values()
     for unknown, known in ((last, [0, 1]), ([*first, *last], [1])):
