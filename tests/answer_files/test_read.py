@@ -237,6 +237,11 @@ def test_decimal_commas_are_read_wherever_a_number_may_be(tmp_path):
     assert [row.line for row in thousand.bad_rows] == [2]
 
 
+def test_a_file_of_one_object_has_one_row(tmp_path):
+    whole = written(tmp_path, '{"id_a": "a", "id_b": "b", "label": "same"}', "whole.json")
+    assert read_answers(whole).lines.tolist() == [1]
+
+
 def test_a_row_with_more_cells_than_columns_is_reported(tmp_path):
     """A delimiter in an id has shifted the cells behind it; delimiters at the end have not."""
     answers = read_answers(written(tmp_path, "label,id_a,id_b\nsame,a,b,,\nsame,Smith, John,b\ndifferent,a,c\n"))
