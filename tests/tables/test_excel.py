@@ -173,6 +173,14 @@ def test_a_size_that_a_sheet_only_claims_is_ignored(rewritten):
     assert read_whole(twice).to_pandas().equals(FRAME)
 
 
+def test_links_to_other_workbooks_are_not_followed(rewritten):
+    """They hold copies of other tables, and may lead nowhere."""
+    name = b"http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    link = b'</sheets><externalReferences><externalReference xmlns:r="%s" r:id="nowhere"/></externalReferences>' % name
+    path = rewritten(**{"xl/workbook.xml": lambda text: text.replace(b"</sheets>", link)})
+    assert read_whole(path).to_pandas().equals(FRAME)
+
+
 def test_damaged_bytes_are_an_error_of_ours_or_read(rewritten):
     path = rewritten()
     whole = path.read_bytes()

@@ -14,6 +14,7 @@ from sdulearn.io.files import as_text
 from sdulearn.tables.ids import (
     IdHits,
     choose_id_column,
+    count_ids,
     id_texts,
     is_row_number,
     looks_like_id,
@@ -35,6 +36,16 @@ def found(number, unique=True):
     if not unique:
         times[0] = 2
     return IdHits(times, times - 1)
+
+
+def test_stretches_of_a_column_hold_what_the_column_holds():
+    """Also an id of the first row, which the other stretches have not."""
+    column, ids = pa.array(["a", "b", "c", "d", "b"]), pa.array(["a", "d", "x", "b"])
+    for cut in range(6):
+        begin, rest = (count_ids(column[part], np.arange(5)[part], ids) for part in (slice(cut), slice(cut, None)))
+        joined = begin + rest
+        assert joined.times.tolist() == [1, 1, 0, 2]
+        assert joined.rows.tolist() == [0, 3, -1, 4]
 
 
 CASES = [
