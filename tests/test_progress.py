@@ -2,6 +2,7 @@
 
 import inspect
 import io
+import json
 import re
 import sys
 import threading
@@ -10,6 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, progress
+from sdulearn.cli import demo
+from sdulearn.cli.main import main
 from sdulearn.cli.options import waiting
 from sdulearn.metrics import cross_val_accuracy
 from sdulearn.progress import count_rows, long_work, steps
@@ -96,6 +99,15 @@ def test_where_nobody_looks_there_is_none(screen, monkeypatch):
 def test_fits_show_how_far_they_are(screen, waveform):
     PairLogisticRegressionCV(3).fit(*waveform)
     assert re.search(r"penalties: .*3/3", screen.getvalue())
+
+
+def test_the_demo_shows_how_far_it_is(screen, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(demo, "accuracies", lambda name, n_pairs, seed: dict.fromkeys(demo.DRAWN, 0.9))
+    monkeypatch.setattr(demo, "draw", lambda path, means: None)
+    assert main(["demo", "--json", "--draws", "2", "-o", str(tmp_path)]) == 0
+    assert [one for one in bars(screen) if one.startswith("settings: ")]
+    # The results alone are printed.
+    assert len(json.loads(capsys.readouterr().out)["results"]) > 0
 
 
 def test_rows_are_counted_also_where_their_number_is_unknown(screen):
