@@ -36,7 +36,8 @@ from cosmic_ray.work_item import MutationSpec
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 PACKAGES = (
-    "answers", "joint", "metrics", "boosting", "asking", "io", "workflow", "web", "tables", "answer_files", "report", "cli",
+    "answers", "joint", "metrics", "boosting",
+    "asking", "io", "workflow", "web", "tables", "answer_files", "report", "cli",
 )  # fmt: skip
 LIMIT = 900
 
