@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import softmax
 
+from sdulearn.answers.clusters import align_classes
 from sdulearn.answers.crowd import CrowdSampler, sample_classes
 from sdulearn.answers.graph import (
     ENOUGH,
@@ -76,6 +77,8 @@ _SHARES_OF_INTERVAL = (np.arange(7) + 0.5) / 7
 _MAX_LIKELY_RATE = 0.4
 # Least probability of a class by the answers of a crowd: there are few draws.
 _LEAST_CHANCE = 1e-3
+# The class of an example has this probability.
+_SURE = 0.9
 # Least half-width of an interval of draws, in standard deviations: there are few chains.
 _DEVIATIONS = 2.3
 
@@ -139,6 +142,8 @@ class AnswerModel:
     table: Array | None = field(default=None, compare=False)
     # Evidence of a crowd about its points.
     crowd: Crowd | None = field(default=None, compare=False, repr=False)
+    # Classes, from 1 on, of points with which many others were compared, by number in ``y``.
+    examples: dict[Count, Count] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def given(cls, error_rate: float | Mapping[int, float], graph: AnswerGraph) -> AnswerModel:
@@ -203,14 +208,20 @@ class AnswerModel:
         crowd = is_crowd(graph, n_classes)
         if n_classes > 2 and (crowd or (answer_table is True and on_cycles(graph).any())):
             return _crowd_model(graph, n_classes, answer_table, logits)
+        examples: dict[int, int] = {}
         if n_classes == 2:
             rates, low, high = two_class_rates(graph, annotator, len(numbers), logits)
         else:
-            rates, low, high = question_rates(graph, annotator, len(numbers), n_classes)
+            examples = find_examples(graph, n_classes)
+            rates, low, high = question_rates(with_labels(graph, examples), annotator, len(numbers), n_classes)
+            if examples and not _are_asked_again(graph):
+                # Who asks again doubts an answer, so that the answers to these questions are wrong more often.
+                low, high = np.zeros(len(numbers)), np.full(len(numbers), HIGHEST)
         best = rates.min()
         careless = (rates - best) / max(HIGHEST - best, LOWEST)
         low = np.minimum(np.where(low > LOWEST, low, 0.0), rates)
         model = model_of_columns(graph.annotators, RateColumns(rates, low, np.maximum(high, rates)), careless)
+        model = replace(model, examples=examples)
         if n_classes == 2 and crowd and model.error_rate.value > _DOUBTFUL_RATE:
             _refuse_more_classes(graph, model.error_rate.value)
         return model
@@ -392,7 +403,7 @@ class AnswerModel:
         """
         crowd = self.crowd_of(graph) if n_classes > 2 and graph.n_answers else None
         if n_classes > 2 and crowd is None:
-            graph = with_founders(graph, n_classes)
+            graph = with_labels(graph, self.examples) if self.examples else with_founders(graph, n_classes)
             graph = graph.restrict(independent_answers(graph), graph.labels != 0)
         relative, weight = weights_by_component(graph)
         evidence = None if crowd is None else crowd.evidence(graph)
@@ -403,7 +414,7 @@ class AnswerModel:
         """Return the factor graph of the answers; answers of a crowd become evidence per point."""
         if (crowd := self.crowd_of(graph)) is not None:
             return FactorGraph.of_evidence(graph, crowd.evidence(graph))
-        return FactorGraph.from_answers(graph, n_classes, self.errors(graph.annotators))
+        return FactorGraph.from_answers(with_labels(graph, self.examples), n_classes, self.errors(graph.annotators))
 
 
 @dataclass(frozen=True, eq=False)
@@ -482,8 +493,14 @@ def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
 
 def _are_asked_again(graph: AnswerGraph) -> bool:
     """Return whether most points are in several questions; the pairs of a match question are one."""
+    return bool(np.median(_times_asked(graph)[1]) > 1)
+
+
+def _times_asked(graph: AnswerGraph) -> tuple[Indices, Indices]:
+    """Return the points in answers, and in how many questions each is."""
     shown = np.unique(np.column_stack([graph.ends.ravel(), np.repeat(graph.question, 2)]), axis=0)[:, 0]
-    return bool(np.median(np.unique(shown, return_counts=True)[1]) > 1)
+    points, counts = np.unique(shown, return_counts=True)
+    return points, counts
 
 
 def renamed(model: AnswerModel, order: Indices) -> AnswerModel:
@@ -492,7 +509,9 @@ def renamed(model: AnswerModel, order: Indices) -> AnswerModel:
     crowd = model.crowd
     if crowd is not None:
         crowd = replace(crowd, log_posteriors=crowd.log_posteriors[:, order], log_shares=crowd.log_shares[order])
-    return replace(model, table=table, crowd=crowd)
+    place = np.argsort(order) + 1
+    examples = {point: int(place[name - 1]) for point, name in model.examples.items()}
+    return replace(model, table=table, crowd=crowd, examples=examples)
 
 
 def model_of_columns(annotators: Codes, rates: RateColumns, *careless: Array) -> AnswerModel:
@@ -540,7 +559,8 @@ def answer_model_of(
         return error_rate
     if isinstance(error_rate, str):
         return AnswerModel.estimate(graph, n_classes, answer_table=answer_table)
-    return AnswerModel.given(error_rate, graph)
+    model = AnswerModel.given(error_rate, graph)
+    return model if model.certain else replace(model, examples=find_examples(graph, n_classes))
 
 
 def rate_of_all(graph: AnswerGraph, n_classes: int) -> Rate:
@@ -559,7 +579,30 @@ def is_crowd(graph: AnswerGraph, n_classes: int = 2) -> bool:
     questions, _ = number_questions(graph.ends, graph.n_points)
     enough = len(questions) >= _QUESTIONS_A_POINT * asked and asked >= POINTS_A_CLASS * n_classes
     contradictions = graph.contradictory if n_classes == 2 else graph.refuted
-    return bool(enough and contradictions.any())
+    return bool(enough and contradictions.any() and _are_asked_again(graph))
+
+
+def with_labels(graph: AnswerGraph, examples: Mapping[int, int]) -> AnswerGraph:
+    """Return the graph with the classes of examples as labels."""
+    if not examples:
+        return graph
+    known = np.array([examples.get(point, 0) for point in graph.points.tolist()], dtype=np.int64)
+    return graph.with_values(labels=np.where(graph.labels == 0, known, graph.labels))
+
+
+def find_examples(graph: AnswerGraph, n_classes: int) -> dict[int, int]:
+    """Return the classes of points that stand in many of the questions about several, where answers contradict.
+
+    What they are is beyond doubt, whatever a single answer says, and tells the classes of the points beside them.
+    """
+    if n_classes == 2 or not graph.in_larger_question.any() or not graph.refuted.any():
+        return {}
+    chains = CrowdSampler(graph, n_classes, by_pair=False, n_chains=_QUICK_CHAINS, n_afresh=0).search()
+    posteriors = align_classes(chains.posteriors[chains.better(_QUICK_CHAINS)])[1]
+    asked, n_questions = _times_asked(graph)
+    known = (n_questions >= ENOUGH) & (posteriors.max(axis=1) >= _SURE)
+    classes = posteriors.argmax(axis=1) + 1
+    return dict(zip(graph.points[asked[known]].tolist(), classes[known].tolist(), strict=True))
 
 
 def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, log_p: Array | None) -> AnswerModel:

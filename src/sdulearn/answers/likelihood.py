@@ -178,7 +178,7 @@ class Likelihood:
     @cached_property
     def by_evidence(self) -> Array:
         """Class probabilities (n_points, n_classes) by ``evidence`` and labels alone."""
-        return np.asarray(softmax(self.factors.potentials, axis=1))
+        return np.asarray(softmax(self.factors.potentials, axis=1))[self.factors.group]
 
     @cached_property
     def sides(self) -> Array:

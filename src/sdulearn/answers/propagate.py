@@ -107,11 +107,14 @@ class FactorGraph:
         if not np.any(graph.in_larger_question & (errors > 0)):
             return alone
         right = alone.propagate(tol=ROUGH_TOL).right
-        return cls._reduced(graph, n_classes, question_factors(graph, errors, right))
+        factors = question_factors(graph, errors, right)
+        about, evidence = _beside_known(graph, alone.label[alone.group], errors, n_classes)
+        factors[:, about] = 0.0
+        return cls._reduced(graph, n_classes, factors, evidence)
 
     @classmethod
-    def _reduced(cls, graph: AnswerGraph, n_classes: int, factors: Array) -> FactorGraph:
-        """Reduce equation (1), by the log factors (2, n_answers) of the answers."""
+    def _reduced(cls, graph: AnswerGraph, n_classes: int, factors: Array, evidence: Array | None = None) -> FactorGraph:
+        """Reduce equation (1), by the log factors (2, n_answers) of the answers and log evidence about points."""
         group, swapped = _contract(graph, np.isneginf(factors.min(axis=0)), n_classes)
         n_groups = int(group.max(initial=-1)) + 1
         potentials, label = _label_potentials(graph, group, swapped, n_groups, n_classes)
@@ -120,6 +123,8 @@ class FactorGraph:
         factors = np.where(swapped[graph.ends[:, 0]] != swapped[graph.ends[:, 1]], factors[::-1], factors)
         joins = (ends[:, 0] != ends[:, 1]) & (label[ends] < 0).all(axis=1)
         potentials += _absorb(ends[~joins], factors[:, ~joins], label, potentials.shape)
+        if evidence is not None:
+            potentials += sum_by(group, np.where(swapped[:, None], evidence[:, ::-1], evidence), n_groups)
         _refuse_contradictions(graph, np.isneginf(potentials.max(axis=1))[group])
         edge = np.full(graph.n_answers, -1)
         edges, edge[joins] = number_questions(ends[joins], n_groups)
@@ -371,6 +376,35 @@ def question_factors(graph: AnswerGraph, errors: Array, right: Array) -> Array:
         right = graph.weights * np.log((1 - careless) * rest + by_chance)
     together = np.where([graph.same > 0, graph.same < 0], right, wrong)
     return np.where(graph.in_larger_question & (errors > 0), together, log_factors(graph.same, errors, graph.weights))
+
+
+def _beside_known(graph: AnswerGraph, known: Indices, errors: Array, n_classes: int) -> tuple[Mask, Array]:
+    """Return which answers are of larger questions about one point beside others of known class, and equation (8).
+
+    It is exact there: the log evidence (n_points, n_classes). ``known`` (n_points,) is -1 where a class is not known.
+    """
+    n_questions = int(graph.question.max(initial=-1)) + 1
+    open_ends = known[graph.ends] < 0
+    point = np.where(open_ends[:, 0], graph.ends[:, 0], graph.ends[:, 1])
+    first, last = np.full(n_questions, graph.n_points), np.full(n_questions, -1)
+    of_open = open_ends.any(axis=1)
+    np.minimum.at(first, graph.question[of_open], point[of_open])
+    np.maximum.at(last, graph.question[of_open], point[of_open])
+    alone = (first == last) & (np.bincount(graph.question, open_ends.all(axis=1), n_questions) == 0)
+    about = alone[graph.question] & graph.in_larger_question & (errors > 0)
+    evidence = np.zeros((graph.n_points, n_classes))
+    if about.any():
+        question, start, number = np.unique(graph.question[about], return_index=True, return_inverse=True)
+        classes = known[graph.ends[about]]
+        # The class of the other end; between two known ones, whether the answer is right.
+        other = np.where(classes[:, 0] < 0, classes[:, 1], classes[:, 0])[:, None]
+        agree = np.where((classes < 0).any(axis=1)[:, None], np.arange(n_classes) == other, classes[:, :1] == other)
+        wrong = sum_by(number, (agree != (graph.same[about, None] > 0)).astype(np.float64), len(question))
+        errors, outcomes, weights = (part[about][start, None] for part in (errors, graph.outcomes, graph.weights))
+        careless = careless_share(errors, outcomes)
+        log_l = weights * np.log((1 - careless) * (wrong == 0) + careless / outcomes)
+        evidence = sum_by(first[question], log_l, graph.n_points)
+    return about, evidence
 
 
 def message(cavity: Array, agree: Array, differ: Array) -> Array:

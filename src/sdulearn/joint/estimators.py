@@ -211,6 +211,7 @@ class PairLogisticBase(LinearClassifier):
     def _finished(
         self,
         problem: Problem,
+        model: AnswerModel,
         W: Array,
         alpha: float,
         power: float,
@@ -234,15 +235,17 @@ class PairLogisticBase(LinearClassifier):
                 # Labels have named the classes, and the estimated prior follows them.
                 prior = prior.mirrored()
             coef, intercept = axes.coefficients(sign * W)
-            return Fit(coef, intercept, *certificate, prior)
+            return Fit(coef, intercept, *certificate, prior, fitted={"answer_model_": model})
         W = W - W.mean(axis=1, keepdims=True)
         pull = problem.pull
         named = pull is not None and len(np.unique(pull.shares)) == len(pull.shares)
         if not named and problem.likelihood.evidence is None:
-            W = W[:, order_by_size(_mean_prediction(problem, W), labels)]
+            order = order_by_size(_mean_prediction(problem, W), labels)
+            W, model = W[:, order], renamed(model, order)
         coef, intercept = axes.coefficients(W)
         shares = _mean_prediction(problem, W)
-        return Fit(coef, intercept - intercept.mean(), *certificate, shares=shares)
+        fitted = {"answer_model_": model}
+        return Fit(coef, intercept - intercept.mean(), *certificate, shares=shares, fitted=fitted)
 
 
 @dataclass(eq=False, repr=False)
@@ -370,10 +373,10 @@ class PairLogisticRegression(PairLogisticBase):
                 W = np.zeros((len(points.axes.variance) + 1) * problem.likelihood.n_scores)
             else:
                 W = descend(problem, alpha, self._power)
-            fit = self._finished(problem, W, alpha, self._power, prior)
+            fit = self._finished(problem, model, W, alpha, self._power, prior)
         if prior is None:
             _warn_of_empty_classes(X, problem, fit)
-        return self._accept(replace(fit, fitted={"answer_model_": model}))
+        return self._accept(fit)
 
 
 @dataclass(eq=False, repr=False)
@@ -500,7 +503,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         choice = self._choice(problem, shown)
         if problem.likelihood.n_scores > 1 and self.error_rate == "auto" and not model.of_crowd:
             problem, model, choice = self._judged(problem, model, choice, shown)
-        fit = self._finished(problem, choice.W, choice.alpha, choice.power, prior, choice.temperature)
+        fit = self._finished(problem, model, choice.W, choice.alpha, choice.power, prior, choice.temperature)
         of_folds = choice.fits.W[:, 0].reshape(-1, problem.likelihood.n_scores, shown.shape[1])
         fitted = {
             "alpha_": choice.alpha,
@@ -508,9 +511,8 @@ class PairLogisticRegressionCV(PairLogisticBase):
             "temperature_": choice.temperature,
             "cv_results_": grid_results([{"alpha": alpha} for alpha in choice.alphas.tolist()], choice.scores),
             "alphas_": choice.alphas,
-            "answer_model_": model,
         }
-        return _Chosen(replace(fit, fitted=fitted), of_folds / choice.temperature, choice.held_out)
+        return _Chosen(replace(fit, fitted=fit.fitted | fitted), of_folds / choice.temperature, choice.held_out)
 
     def _choice(self, problem: Problem, shown: Mask) -> Choice:
         """Return the best penalty of the grid, and with two classes the best power."""

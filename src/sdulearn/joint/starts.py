@@ -155,7 +155,9 @@ class ClassStarts:
         # Whether the ends of each edge differ: 1 for a sure "different", -1 for a sure "same".
         self.apart = np.tanh(np.clip((factors.differ - factors.agree) / 2, -20, 20))
         # (n_known, n_classes), class probabilities of the points of a crowd by its answers.
-        self.by_answers = None if likelihood.evidence is None else likelihood.by_evidence
+        # Also those that were compared with examples of the classes.
+        beside_examples = likelihood.evidence is None and not likelihood.tied and not len(factors.ends)
+        self.by_answers = likelihood.by_evidence if likelihood.evidence is not None or beside_examples else None
 
     def alpha_max(self, power: float) -> float:
         """Return the alpha above which equal probabilities of all classes are a minimum, approximately."""
