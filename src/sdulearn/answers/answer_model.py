@@ -8,10 +8,10 @@ and confused classes together; the resulting evidence about each point replaces 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import softmax
@@ -96,6 +96,8 @@ class Rate:
         Number of answers.
     careless, same_when_careless : float
         Share of answers that do not depend on the two classes, and share of "same" among these.
+    likely : tuple of float
+        Quantiles above the median of the rates that the answers allow, where they determine it.
     """
 
     value: Probability
@@ -104,6 +106,7 @@ class Rate:
     n_answers: Count
     careless: Probability = 0.0
     same_when_careless: Probability = 0.5
+    likely: tuple[Probability, ...] = ()
 
     @property
     def identified(self) -> bool:
@@ -210,17 +213,18 @@ class AnswerModel:
             return _crowd_model(graph, n_classes, answer_table, logits)
         examples: dict[int, int] = {}
         if n_classes == 2:
-            rates, low, high = two_class_rates(graph, annotator, len(numbers), logits)
+            rates = two_class_rates(graph, annotator, len(numbers), logits)
         else:
             examples = find_examples(graph, n_classes)
-            rates, low, high = question_rates(with_labels(graph, examples), annotator, len(numbers), n_classes)
+            rates = question_rates(with_labels(graph, examples), annotator, len(numbers), n_classes)
             if examples and not _are_asked_again(graph):
                 # Who asks again doubts an answer, so that the answers to these questions are wrong more often.
-                low, high = np.zeros(len(numbers)), np.full(len(numbers), HIGHEST)
-        best = rates.min()
-        careless = (rates - best) / max(HIGHEST - best, LOWEST)
-        low = np.minimum(np.where(low > LOWEST, low, 0.0), rates)
-        model = model_of_columns(graph.annotators, RateColumns(rates, low, np.maximum(high, rates)), careless)
+                rates = rates._replace(low=np.zeros(len(numbers)), high=np.full(len(numbers), HIGHEST))
+        best = rates.value.min()
+        careless = (rates.value - best) / max(HIGHEST - best, LOWEST)
+        low = np.minimum(np.where(rates.low > LOWEST, rates.low, 0.0), rates.value)
+        rates = rates._replace(low=low, high=np.maximum(rates.high, rates.value))
+        model = model_of_columns(graph.annotators, rates, careless)
         model = replace(model, examples=examples)
         if n_classes == 2 and crowd and model.error_rate.value > _DOUBTFUL_RATE:
             _refuse_more_classes(graph, model.error_rate.value)
@@ -304,7 +308,10 @@ class AnswerModel:
 
     def with_rates(self, change: Callable[[Rate], float]) -> AnswerModel:
         """Return the model with other values of its rates, and intervals as they are."""
-        return replace(self, by_annotator={a: replace(r, value=change(r)) for a, r in self.by_annotator.items()})
+        return self._at({a: change(rate) for a, rate in self.by_annotator.items()})
+
+    def _at(self, values: Mapping[int, float]) -> AnswerModel:
+        return replace(self, by_annotator={a: replace(r, value=values[a]) for a, r in self.by_annotator.items()})
 
     def of_people(self, people: Codes) -> AnswerModel:
         """Return the mean rates of people where each annotator is one certainty of a person.
@@ -336,6 +343,14 @@ class AnswerModel:
         return [
             self.moved_to(end).with_rates(lambda rate: min(max(rate.value, _LEAST_RATE), _MOST_RATE)) for end in ends
         ]
+
+    def likely(self) -> list[AnswerModel]:
+        """Return models whose rates are likely, or higher: a model explains too well what it has learned from."""
+        if all(rate.likely and rate.identified for rate in self.by_annotator.values()):
+            columns = zip(*(rate.likely for rate in self.by_annotator.values()), strict=True)
+            return [self._at(dict(zip(self.by_annotator, rates, strict=True))) for rates in columns]
+        value, high = self.error_rate.value, min(self.error_rate.high, _MAX_LIKELY_RATE)
+        return [self.moved_to(value + share * max(high - value, 0.0)) for share in _SHARES_OF_INTERVAL]
 
     def moved_to(self, mean: float) -> AnswerModel:
         """Move the rates of all annotators in their intervals.
@@ -383,9 +398,10 @@ class AnswerModel:
         rates = judged_rates(
             chances[:, np.unique(part.question)], part, np.searchsorted(unknown, part.annotators), len(unknown)
         )
-        columns = zip(unknown, *(column.tolist() for column in rates), strict=True)
+        judged = model_of_columns(part.annotators, rates).by_annotator
         by_annotator = self.by_annotator | {
-            a: replace(self.by_annotator[a], value=value, low=low, high=high) for a, value, low, high in columns
+            a: replace(self.by_annotator[a], value=rate.value, low=rate.low, high=rate.high, likely=rate.likely)
+            for a, rate in judged.items()
         }
         return replace(self, error_rate=_mean_rate(list(by_annotator.values())), by_annotator=by_annotator)
 
@@ -486,8 +502,7 @@ def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
         return sample_classes(graph, model.table, careless, same, log_p)
     models = [model]
     if crowd is None and not model.is_exact:
-        value, high = model.error_rate.value, min(model.error_rate.high, _MAX_LIKELY_RATE)
-        models = [model.moved_to(value + share * max(high - value, 0.0)) for share in _SHARES_OF_INTERVAL]
+        models = model.likely()
     return np.mean([each.factor_graph(graph, log_p.shape[1]).propagate(log_p).posteriors for each in models], axis=0)
 
 
@@ -517,15 +532,19 @@ def renamed(model: AnswerModel, order: Indices) -> AnswerModel:
 def model_of_columns(annotators: Codes, rates: RateColumns, *careless: Array) -> AnswerModel:
     """Make a model of columns over the annotators of all answers; ``careless``: the last fields of :class:`Rate`."""
     numbers, counts = np.unique(annotators, return_counts=True)
-    columns = (*rates, counts, *careless)
-    by_annotator = [Rate(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    ends = rates[:3]
+    rows: Iterator[Any] = zip(*(column.tolist() for column in (*ends, counts, *careless)), strict=True)
+    by_annotator = [Rate(*row) for row in rows]
+    if rates.likely is not None:
+        likely = map(tuple, rates.likely.tolist())
+        by_annotator = [replace(rate, likely=above) for rate, above in zip(by_annotator, likely, strict=True)]
     share = counts / max(len(annotators), 1)
-    mean, low, high, *rest = (float(share @ column) for column in (*rates, *careless[:1]))
+    mean, low, high, *rest = (float(share @ column) for column in (*ends, *careless[:1]))
     if len(counts) > MAX_PROFILED:
         # Rates of few people may err together; those of many are estimated nearly independently.
         low = mean - float(np.linalg.norm(share * (rates.value - rates.low)))
         high = mean + float(np.linalg.norm(share * (rates.high - rates.value)))
-    whole = Rate(mean, low, high, len(annotators), *rest)
+    whole = Rate(mean, low, high, len(annotators), sum(rest))
     return AnswerModel(whole, dict(zip(numbers.tolist(), by_annotator, strict=True)))
 
 

@@ -89,6 +89,9 @@ DROP = 1.92
 
 # Rates at which a profile is computed.
 _GRID = np.array([LOWEST, 0.005, 0.015, 0.03, 0.05, 0.08, 0.12, 0.17, 0.23, 0.3, 0.38, 0.44, HIGHEST])
+# The probabilities of asked points are means over rates at these quantiles: a model explains the answers that it has
+# learned from too well, and rates below the median would make it too sure.
+_ABOVE_MEDIAN = 0.5 + (np.arange(7) + 0.5) / 14
 # The longest step of squared extrapolation.
 _LONGEST_LEAP = 8.0
 # With more annotators than this intervals are not profiles: each would take EM for all the others.
@@ -141,12 +144,26 @@ def profile_ends(grid: Array, values: Array) -> tuple[float, float]:
     return float(min(inside[0], quantiles[0])), float(max(inside[-1], quantiles[1]))
 
 
+def above_median(grid: Array, values: Array) -> Array:
+    """Return quantiles of the upper half of a likelihood, all rates alike before."""
+    fine = np.linspace(grid[0], grid[-1], 2001)
+    below = np.cumsum(np.exp(PchipInterpolator(grid, values - values.max())(fine)))
+    return fine[np.searchsorted(below / below[-1], _ABOVE_MEDIAN)]
+
+
 class RateColumns(NamedTuple):
     """Error rates of all annotators with their intervals, (n_rates,) each."""
 
     value: Array
     low: Array
     high: Array
+    likely: Array | None = None  # (n_rates, n), quantiles above the median
+
+
+def of_profiles(rates: Array, profiles: Array) -> RateColumns:
+    """Return rates with what their profiles (n_rates, len(_GRID)) say."""
+    low, high = np.transpose([profile_ends(_GRID, profile) for profile in profiles])
+    return RateColumns(rates, low, high, np.array([above_median(_GRID, profile) for profile in profiles]))
 
 
 def unknown_rates(n_rates: int) -> RateColumns:
@@ -203,19 +220,21 @@ class RateLikelihood:
         values = self._profile(start._replace(rates=np.full_like(start.rates, LOWEST)), np.True_)
         return bool(self._step(best).values[0] - values.max() > DROP)
 
-    def intervals(self, best: _Trial) -> tuple[Array, Array]:
-        """Return 95% intervals: by profiles, or with many annotators by Louis' identity [3]_."""
-        n_rates = len(self.counts)
-        if n_rates > MAX_PROFILED:
-            rates = best.rates[0]
+    def columns(self, best: _Trial) -> RateColumns:
+        """Return rates with 95% intervals: by profiles, or with many annotators by Louis' identity [3]_."""
+        rates = best.rates[0]
+        if len(self.counts) > MAX_PROFILED:
             share = 1 - best.spread[0] / np.maximum(self.counts * rates * (1 - rates), 1e-12)
-            return beta_ends(rates, self.counts * np.clip(share, 0.0, 1.0))
+            return RateColumns(rates, *beta_ends(rates, self.counts * np.clip(share, 0.0, 1.0)))
+        return of_profiles(rates, self.profiles(best))
+
+    def profiles(self, best: _Trial) -> Array:
+        """Return the log likelihood (n_rates, len(_GRID)) of each rate, maximised over the others."""
+        n_rates = len(self.counts)
         fixed = np.repeat(np.eye(n_rates, dtype=bool), len(_GRID), axis=0)
         repeated = _Trial(*(np.repeat(part, len(fixed), axis=0) for part in best))
         trial = repeated._replace(rates=np.where(fixed, np.tile(_GRID, n_rates)[:, None], best.rates))
-        values = self._profile(trial, fixed).reshape(n_rates, -1)
-        low, high = np.transpose([profile_ends(_GRID, value) for value in values])
-        return low, high
+        return self._profile(trial, fixed).reshape(n_rates, -1)
 
     def _climb(self, at: _Trial, chances: Array) -> _Trial:
         """Run EM from each set and return the best."""
@@ -299,8 +318,8 @@ def two_class_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, logits: 
         rates = likelihood.without_blind_points().maximise().rates[0]
         # A model tells people apart, but hardly a rate that all have in common.
         rates = rates - max(rates.min() - _MAX_BY_MODEL, 0.0)
-        return RateColumns(rates, np.zeros(n_rates), likelihood.intervals(best)[1])
-    return RateColumns(rates, *likelihood.intervals(best))
+        return likelihood.columns(best)._replace(value=rates, low=np.zeros(n_rates))
+    return likelihood.columns(best)
 
 
 class TwoClassAnswers(RateLikelihood):
@@ -382,7 +401,7 @@ def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes
     repeated = questions.counts > 0
     explained = repeated & questions.explains(best)
     rates = np.where(repeated, best.rates[0], PRIOR_RATE)
-    low, high = np.where(repeated, questions.intervals(best), np.array([[0.0], [HIGHEST]]))
+    low, high = np.where(repeated, questions.columns(best)[1:3], np.array([[0.0], [HIGHEST]]))
     # A few repeats tell next to nothing about a rate, and explain no contradiction elsewhere.
     unknown = high - low >= WIDE
     _, question = number_questions(graph.ends, graph.n_points)
@@ -394,7 +413,7 @@ def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes
         cycles = AnswersOnCycles(graph.restrict(used, graph.labels != 0), annotator[used], rates, involved, n_classes)
         best = cycles.maximise()
         rates = best.rates[0]
-        low, high = np.where(involved & unknown, cycles.intervals(best), (low, high))
+        low, high = np.where(involved & unknown, cycles.columns(best)[1:3], (low, high))
     return RateColumns(rates, low, high)
 
 
@@ -496,10 +515,11 @@ def judged_rates(chances: Array, graph: AnswerGraph, annotator: Codes, n_rates: 
     questions = _Questions(graph, annotator)
     likelihoods = [JudgedQuestions(row, questions, n_rates) for row in chances]
     best = [likelihood.maximise() for likelihood in likelihoods]
-    intervals = [likelihood.intervals(at) for likelihood, at in zip(likelihoods, best, strict=True)]
-    low, high = np.min([ends[0] for ends in intervals], axis=0), np.max([ends[1] for ends in intervals], axis=0)
-    rates = best[int(np.argmax([at.values[0] for at in best]))].rates[0]
-    return RateColumns(rates, np.minimum(low, rates), np.maximum(high, rates))
+    found = [likelihood.columns(at) for likelihood, at in zip(likelihoods, best, strict=True)]
+    likeliest = found[int(np.argmax([at.values[0] for at in best]))]
+    low, high = np.min([ends.low for ends in found], axis=0), np.max([ends.high for ends in found], axis=0)
+    rates = likeliest.value
+    return likeliest._replace(low=np.minimum(low, rates), high=np.maximum(high, rates))
 
 
 def propagated(graph: AnswerGraph, errors: Array, n_classes: int) -> Propagation:

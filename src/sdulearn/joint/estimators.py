@@ -241,11 +241,11 @@ class PairLogisticBase(LinearClassifier):
         named = pull is not None and len(np.unique(pull.shares)) == len(pull.shares)
         if not named and problem.likelihood.evidence is None:
             order = order_by_size(_mean_prediction(problem, W), labels)
-            W, model = W[:, order], renamed(model, order)
+            W, model = W[:, order], renamed(model, order) if model.examples else model
         coef, intercept = axes.coefficients(W)
         shares = _mean_prediction(problem, W)
-        fitted = {"answer_model_": model}
-        return Fit(coef, intercept - intercept.mean(), *certificate, shares=shares, fitted=fitted)
+        fit = Fit(coef, intercept - intercept.mean(), *certificate, shares=shares)
+        return replace(fit, fitted={"answer_model_": model})
 
 
 @dataclass(eq=False, repr=False)
@@ -609,12 +609,18 @@ class PairLogisticRegressionCV(PairLogisticBase):
         # Labels 1 and 2 are those of three classes or more.
         fewest = max(_least_classes(graph, model), 3 if n_named > 1 else 2)
         most = max(min(MAX_CLASSES, graph.n_points // 2), fewest)
-        problems = (self._problem(points, model, k) for k in range(fewest, most + 1))
+
+        def model_of(k: int) -> AnswerModel:
+            # Which class an example is in depends on their number.
+            return self._class_answer_model(points, k, False) if model.examples else model
+
+        problems = (self._problem(points, model_of(k), k) for k in range(fewest, most + 1))
         number = choose_number(problems, fewest, self._power, shown)
         n_classes = number.value
         chosen = None
         while n_classes > 2:
-            chosen = self._chosen(self._problem(points, model, n_classes), model, shown)
+            its = model_of(n_classes)
+            chosen = self._chosen(self._problem(points, its, n_classes), its, shown)
             # A class without rows does not lower the likelihood, and does not count unless answers force it.
             n_used = max(fewest, len(_used(X, chosen.fit)))
             if n_used == n_classes:
