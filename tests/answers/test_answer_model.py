@@ -32,7 +32,7 @@ def test_given_rates_are_their_own_intervals():
     graph = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 3)], [True, False, True], annotators=[4, 4, 7])
     model = AnswerModel.given({4: 0.1, 7: 0.4, 9: 0.2}, graph)
     assert model.by_annotator == {4: Rate(0.1, 0.1, 0.1, 2), 7: Rate(0.4, 0.4, 0.4, 1)}
-    assert astuple(model.error_rate) == pytest.approx((0.2, 0.2, 0.2, 3, 0.0, 0.5))
+    assert astuple(model.error_rate)[:4] == pytest.approx((0.2, 0.2, 0.2, 3))
     assert not model.certain
     # Who is not known has the rate of all.
     np.testing.assert_allclose(model.errors(np.array([7, 1, 4])), [0.4, 0.2, 0.1])

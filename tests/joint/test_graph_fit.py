@@ -135,6 +135,10 @@ GRAPHS = {
 
 
 # So few answers need not find all three classes.
+def numbers_of(rate):
+    return (*astuple(rate)[:-1], *rate.likely)
+
+
 @pytest.mark.filterwarnings(f"ignore::{SdulearnWarning.__module__}.SdulearnWarning")
 @pytest.mark.parametrize("name", GRAPHS)
 def test_weight_0_leaves_answers_labels_and_rows_out_and_weights_have_no_unit(name):
@@ -146,7 +150,7 @@ def test_weight_0_leaves_answers_labels_and_rows_out_and_weights_have_no_unit(na
     other = clone(GRAPHS[name]).fit(rows, y, 7.3 * weight)
     np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-8)
     for a, rate in one.answer_model_.by_annotator.items():
-        assert astuple(other.answer_model_.by_annotator[a]) == pytest.approx(astuple(rate), rel=1e-8)
+        assert numbers_of(other.answer_model_.by_annotator[a]) == pytest.approx(numbers_of(rate), rel=1e-8)
     if one.prior_ is not None:
         assert astuple(other.prior_) == pytest.approx(astuple(one.prior_), rel=1e-8)
 
@@ -195,7 +199,7 @@ def test_neither_the_order_of_rows_nor_their_storage_matters(n_classes):
     for other in fits[1:]:
         np.testing.assert_allclose(other.decision_function(X), fits[0].decision_function(X), atol=1e-4)
         for number, rate in other.answer_model_.by_annotator.items():
-            assert astuple(rate) == pytest.approx(astuple(first.by_annotator[number]), abs=1e-5)
+            assert numbers_of(rate) == pytest.approx(numbers_of(first.by_annotator[number]), abs=1e-5)
 
 
 def test_a_point_that_rows_show_with_several_values_is_their_mean_by_weight():

@@ -106,7 +106,7 @@ class Rate:
     n_answers: Count
     careless: Probability = 0.0
     same_when_careless: Probability = 0.5
-    likely: tuple[Probability, ...] = ()
+    likely: tuple[Probability, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def identified(self) -> bool:
@@ -217,9 +217,6 @@ class AnswerModel:
         else:
             examples = find_examples(graph, n_classes)
             rates = question_rates(with_labels(graph, examples), annotator, len(numbers), n_classes)
-            if examples and not _are_asked_again(graph):
-                # Who asks again doubts an answer, so that the answers to these questions are wrong more often.
-                rates = rates._replace(low=np.zeros(len(numbers)), high=np.full(len(numbers), HIGHEST))
         best = rates.value.min()
         careless = (rates.value - best) / max(HIGHEST - best, LOWEST)
         low = np.minimum(np.where(rates.low > LOWEST, rates.low, 0.0), rates.value)
@@ -371,6 +368,19 @@ class AnswerModel:
         share = (mean - whole.value) * whole.n_answers / apart if apart else 0.0
         return self.with_rates(lambda rate: rate.value + share * (getattr(rate, end) - rate.value))
 
+    @property
+    def open_rates(self) -> set[int]:
+        """The annotators whose rates the answers do not tell.
+
+        Where most points were compared once with examples, those that were asked about again had doubtful answers.
+        """
+        return {a for a, rate in self.by_annotator.items() if self.examples or not rate.identified}
+
+    def doubted(self, rate: float) -> AnswerModel:
+        """Return the model with this rate for those that the answers do not tell."""
+        values = {a: rate if a in self.open_rates else one.value for a, one in self.by_annotator.items()}
+        return self._at(values) if self.open_rates else self
+
     def judged(self, graph: AnswerGraph, chances: Array) -> AnswerModel:
         """Estimate the rates that the answers do not determine, from a model that has not seen them.
 
@@ -390,7 +400,7 @@ class AnswerModel:
         is_judged: Mask = np.asarray(np.isfinite(chances).all(axis=0))
         questions, first = np.unique(graph.question, return_index=True)
         numbers, counts = np.unique(graph.annotators[first[is_judged[questions]]], return_counts=True)
-        unknown = [a for a in numbers[counts >= ENOUGH].tolist() if not self.by_annotator[a].identified]
+        unknown = [a for a in numbers[counts >= ENOUGH].tolist() if a in self.open_rates]
         if not unknown:
             return self
         used = is_judged[graph.question] & np.isin(graph.annotators, unknown)
@@ -609,12 +619,22 @@ def with_labels(graph: AnswerGraph, examples: Mapping[int, int]) -> AnswerGraph:
     return graph.with_values(labels=np.where(graph.labels == 0, known, graph.labels))
 
 
+def has_examples(graph: AnswerGraph) -> bool:
+    """Return whether answers that contradict each other compare most points once, with examples of several classes."""
+    question, n_pairs = np.unique(graph.question[graph.in_larger_question], return_counts=True)
+    if not len(question) or not graph.refuted.any() or _are_asked_again(graph):
+        return False
+    # All pairs of such a question are about one point.
+    shown = np.unique(np.column_stack([np.repeat(graph.question, 2), graph.ends.ravel()]), axis=0)[:, 0]
+    return bool(np.mean(n_pairs == np.bincount(shown)[question] - 1) > 0.5)
+
+
 def find_examples(graph: AnswerGraph, n_classes: int) -> dict[int, int]:
-    """Return the classes of points that stand in many of the questions about several, where answers contradict.
+    """Return the classes of points in many questions, where others are compared with such examples.
 
     What they are is beyond doubt, whatever a single answer says, and tells the classes of the points beside them.
     """
-    if n_classes == 2 or not graph.in_larger_question.any() or not graph.refuted.any():
+    if n_classes == 2 or not has_examples(graph):
         return {}
     chains = CrowdSampler(graph, n_classes, by_pair=False, n_chains=_QUICK_CHAINS, n_afresh=0).search()
     posteriors = align_classes(chains.posteriors[chains.better(_QUICK_CHAINS)])[1]

@@ -636,6 +636,42 @@ def with_founders(graph: AnswerGraph, n_classes: int) -> AnswerGraph:
     return graph.with_values(labels=np.where(graph.labels == 0, labels, graph.labels))
 
 
+def classes_of_examples(ends: Indices, same: Codes, question: Indices, n_points: int) -> tuple[int, int, int]:
+    """Return how many classes questions about a point and examples have found, and the fewest and the most.
+
+    The first pick of a point that is not outvoted is its class; a group of points that was compared with all classes
+    found before it, and is different from all, is a new one. Groups count in descending order of their sizes. Where
+    answers contradict each other, a single one opens no class, but there may be one.
+    """
+    pair = number_questions(ends, n_points)[1]
+    votes = np.bincount(pair, same.astype(np.float64))[pair]
+    # The point of a question is in all its pairs, or in the fewest questions.
+    asked = np.unique(np.column_stack([ends.ravel(), np.repeat(question, 2)]), axis=0)[:, 0]
+    place = question[:, None] * np.int64(n_points) + ends
+    _, number, times = np.unique(place, return_inverse=True, return_counts=True)
+    often = times[number].reshape(ends.shape) - np.bincount(asked, minlength=n_points)[ends] / (len(asked) + 1)
+    turned = np.where((often[:, 0] >= often[:, 1])[:, None], ends, ends[:, ::-1])
+    picks = np.flatnonzero((same > 0) & (votes > 0))
+    picks = picks[np.argsort(question[picks], kind="stable")]
+    group = connect(turned[picks[np.unique(turned[picks, 0], return_index=True)[1]]], n_points)
+    between, number = number_questions(group[ends], n_points)
+    votes_apart = -np.bincount(number, same.astype(np.float64))
+    order = np.argsort(-np.bincount(group), kind="stable").tolist()
+
+    def count(least: int) -> int:
+        apart = between[votes_apart >= least]
+        differs = {(a, b) for pair in apart.tolist() for a, b in (pair, pair[::-1])}
+        classes: list[int] = []
+        for k in order:
+            if all((k, other) in differs for other in classes):
+                classes.append(k)
+        return len(classes)
+
+    if not (same * votes < 0).any():
+        return (count(1),) * 3
+    return count(2), count(3), count(1)
+
+
 def connect(ends: Indices, n_points: int) -> Indices:
     """Return the connected component of each point, numbered by their first points."""
     numbers = ends.T.astype(np.int32 if n_points < 2**31 else np.int64)

@@ -148,7 +148,7 @@ def above_median(grid: Array, values: Array) -> Array:
     """Return quantiles of the upper half of a likelihood, all rates alike before."""
     fine = np.linspace(grid[0], grid[-1], 2001)
     below = np.cumsum(np.exp(PchipInterpolator(grid, values - values.max())(fine)))
-    return fine[np.searchsorted(below / below[-1], _ABOVE_MEDIAN)]
+    return np.interp(_ABOVE_MEDIAN, below / below[-1], fine)
 
 
 class RateColumns(NamedTuple):

@@ -27,7 +27,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeGuard, TypeVar, get_ar
 import numpy as np
 from numpy.typing import NDArray
 
-from sdulearn.answers.graph import connect, number_questions
+from sdulearn.answers.graph import classes_of_examples, number_questions
 from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError, shortened
 from sdulearn.reading import Reading
@@ -486,30 +486,14 @@ class Answers:
     def n_classes(self) -> int | None:
         """Number of classes as stated, or found by questions about several items; None without such questions.
 
-        The first pick of a point that is not outvoted is its class; a group of points that was compared with all
-        classes found before it, and is different from all, is a new one. Groups count in descending order of their
-        sizes. Where answers contradict each other, a single one opens no class.
+        See :func:`~sdulearn.answers.graph.classes_of_examples`.
         """
         if self.stated_classes or self.questions is None or self.kinds is None:
             return self.stated_classes
         sure = self.answers != UNSURE
         points, ends = np.unique(self.ids[sure].astype(str), return_inverse=True)
-        ends = ends.reshape(-1, 2)
-        sign = self.answers[sure].astype(np.float64)
-        pair = number_questions(ends, len(points))[1]
-        votes = np.bincount(pair, sign)[pair]
-        same = (sign > 0) & (votes > 0)
-        first = np.unique(ends[same, 0], return_index=True)[1]
-        group = connect(ends[same][first], len(points))
-        between, number = number_questions(group[ends], len(points))
-        least = 2 if (sign * votes < 0).any() else 1
-        apart = between[np.bincount(number, sign) <= -least]
-        differs = {(a, b) for pair in apart.tolist() for a, b in (pair, pair[::-1])}
-        classes: list[int] = []
-        for k in np.argsort(-np.bincount(group), kind="stable").tolist():
-            if all((k, other) in differs for other in classes):
-                classes.append(k)
-        return len(classes)
+        question = np.unique(self.questions[sure], return_inverse=True)[1]
+        return classes_of_examples(ends.reshape(-1, 2), self.answers[sure], question, len(points))[0]
 
     @property
     def annotator_names(self) -> tuple[str, ...]:

@@ -21,11 +21,12 @@ from sdulearn.answers.answer_model import (
     AnswerModel,
     ErrorRateParameter,
     answer_model_of,
+    has_examples,
     is_crowd,
     number_by_answers,
     renamed,
 )
-from sdulearn.answers.graph import ENOUGH, AnswerGraph, least_classes
+from sdulearn.answers.graph import ENOUGH, AnswerGraph, classes_of_examples, least_classes
 from sdulearn.answers.propagate import class_columns
 from sdulearn.answers.rates import FIRST_RATE, SELDOM
 from sdulearn.answers.y import U
@@ -530,10 +531,10 @@ class PairLogisticRegressionCV(PairLogisticBase):
         The first fit takes answers that contradict none as right. Models that do not are first judges; if by them
         answers are often wrong, a fit at these rates is kept if it explains what the folds leave out better.
         """
-        if all(rate.identified for rate in model.by_annotator.values()):
+        doubted = model.doubted(FIRST_RATE)
+        if doubted is model:
             return problem, model, choice
         graph, n_classes = problem.likelihood.graph, problem.likelihood.n_classes
-        doubted = model.with_rates(lambda rate: rate.value if rate.identified else FIRST_RATE)
         fits = pilot_fits(self._problem(problem.points, doubted, n_classes), self._power, shown)
         judged = model.judged(graph, question_chances(fits))
         if judged is not model and judged.error_rate.value > SELDOM:
@@ -590,6 +591,10 @@ class PairLogisticRegressionCV(PairLogisticBase):
             number = number_by_answers(graph)[0]
             n_classes, interval = number.value, (number.low, number.high)
             _warn_of_open_number(graph, n_classes, *interval)
+        elif has_examples(graph):
+            n_classes, *ends = classes_of_examples(graph.ends, graph.same, graph.question, graph.n_points)
+            interval = (ends[0], ends[1])
+            _warn_of_open_number(graph, n_classes, *interval)
         else:
             return self._find_number(X, points, shown)
         if n_classes == 2:
@@ -609,18 +614,12 @@ class PairLogisticRegressionCV(PairLogisticBase):
         # Labels 1 and 2 are those of three classes or more.
         fewest = max(_least_classes(graph, model), 3 if n_named > 1 else 2)
         most = max(min(MAX_CLASSES, graph.n_points // 2), fewest)
-
-        def model_of(k: int) -> AnswerModel:
-            # Which class an example is in depends on their number.
-            return self._class_answer_model(points, k, False) if model.examples else model
-
-        problems = (self._problem(points, model_of(k), k) for k in range(fewest, most + 1))
+        problems = (self._problem(points, model, k) for k in range(fewest, most + 1))
         number = choose_number(problems, fewest, self._power, shown)
         n_classes = number.value
         chosen = None
         while n_classes > 2:
-            its = model_of(n_classes)
-            chosen = self._chosen(self._problem(points, its, n_classes), its, shown)
+            chosen = self._chosen(self._problem(points, model, n_classes), model, shown)
             # A class without rows does not lower the likelihood, and does not count unless answers force it.
             n_used = max(fewest, len(_used(X, chosen.fit)))
             if n_used == n_classes:
