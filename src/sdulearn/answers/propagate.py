@@ -34,8 +34,9 @@ carelessly, and each of its O outcomes is equally likely then. It is wrong with 
 
     P(question | classes) = (1 - g) [all its answers are right] + g / O,   g = e O / (O - 1)   (8)
 
-A single pair has O = 2 outcomes. For larger questions each answer has the factor (8) with P(right) in
-place of the other answers of its question, from a propagation of all answers with independent errors.
+A single pair has O = 2 outcomes. Where the classes of all points but one are known, (8) is a potential of that point.
+In other larger questions each answer has the factor (8) with P(right) in place of the other answers of its question,
+from a propagation of all answers with independent errors.
 
 References
 ----------

@@ -505,8 +505,8 @@ class Asker:
     def model(self, estimator: Estimator | None = None) -> Estimator:
         """Return the classifier that chooses the questions, fitted to all answers so far.
 
-        With more than two classes a ``PairLogisticRegressionCV`` fitted to :meth:`stack` may be far
-        worse: here the first point of each class is a label.
+        A ``PairLogisticRegressionCV`` fitted to :meth:`stack` is about as good, and estimates error rates with
+        intervals.
 
         Parameters
         ----------
