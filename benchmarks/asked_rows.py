@@ -1,12 +1,12 @@
 """Are the probabilities of rows that were asked about true, and their classes better than the model's?
 
-    SDULEARN_DATA=folder python benchmarks/asked_rows.py [RESULTS.jsonl] [--fit] [--draws 10] [--jobs 2]
+    SDULEARN_DATA=folder python benchmarks/asked_rows.py [RESULTS.jsonl] [--draws 10] [--jobs 2]
 
 One judge answers 150 questions about 1,200 rows, and gives a random wrong answer to 5, 15 or 30% of them. Of the rows
 in answers: the mean probability of the likeliest class less the share of rows that are in it, and that share less the
-share that the model predicts right by features alone; by ``Asker.posterior``, or by ``fit_table`` from the log
-(``TableModel.answered``), which takes ten times as long. Two classes are named the better way, more by the majority of
-the rows that are likeliest in each.
+share that the model predicts right by features alone; by ``Asker.posterior``, and by ``fit_table`` from the log
+(``TableModel.answered``). Two classes are named the better way, more by the majority of the rows that are likeliest in
+each. It writes a table into docs/evidence/intervals.md.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from asking import load, match
+from pages import EVIDENCE, table, write_section
 from runs import quietly, run_all
 
 from sdulearn import fit_table
@@ -50,12 +51,12 @@ def run_cell(cell):
                 reply = match(y, question.left, question.choices, wrong, rng)
                 asker.tell(question, reply if design == "match" else reply == 0, "judge")
         if source == "fit":
-            table = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
-            table.insert(0, "id", ids)
-            model = fit_table(table, log)
+            frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
+            frame.insert(0, "id", ids)
+            model = fit_table(frame, log)
     if source == "fit":
         rows = np.array([asker.rows[name] for name in model.answered["id"]])
-        return figures(model.answered["probabilities"], model.predict_proba(table.iloc[rows]), y[rows])
+        return figures(model.answered["probabilities"], model.predict_proba(frame.iloc[rows]), y[rows])
     rows = np.unique([row for answer in asker.given for row in answer.question.items])
     return figures(asker.posterior()[rows], asker.model().predict_proba(X)[rows], y[rows])
 
@@ -70,19 +71,12 @@ def figures(probabilities, by_features, y):
     return [float(probabilities.max(axis=1).mean()), *right]
 
 
-def show(results):
-    head = [
-        "design",
-        "by",
-        "wrong",
-        "draws",
-        "mean probability",
-        "share right",
-        "predicted right",
-        "probability - right",
-    ]
-    print(f"| {' | '.join([*head, 'right - predicted'])} |")
-    print("|---" * (len(head) + 1) + "|")
+HEAD = ("design", "by", "wrong", "draws", "mean probability", "share right", "predicted right", "probability - right",
+        "right - predicted")  # fmt: skip
+
+
+def rows_of(results):
+    """The rows of the table."""
     for design in SETS:
         for source in ("asker", "fit"):
             for wrong in RATES:
@@ -93,22 +87,22 @@ def show(results):
                 differences = 100 * np.array([draws[:, 0] - draws[:, 1], draws[:, 1] - draws[:, 2]])
                 errors = differences.std(axis=1, ddof=1) / len(draws) ** 0.5
                 means += [f"{d.mean():+.1f} ± {error:.1f}" for d, error in zip(differences, errors, strict=True)]
-                print(f"| {' | '.join([design, source, f'{wrong:.0%}', str(len(draws)), *means])} |")
+                yield [design, source, f"{wrong:.0%}", str(len(draws)), *means]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path, nargs="?")
-    parser.add_argument("--fit", action="store_true", help="by fit_table")
     parser.add_argument("--draws", type=int, default=10, help="of each of two sets")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.draws)
-    source = "fit" if arguments.fit else "asker"
-    kinds = [(source, design, name, wrong) for design, names in SETS.items() for name in names for wrong in RATES]
-    cells = [(*kind, seed) for seed in seeds for kind in kinds]
-    show(run_all(run_cell, cells, arguments.jobs, arguments.results))
+    kinds = [(design, name, wrong) for design, names in SETS.items() for name in names for wrong in RATES]
+    cells = [(source, *kind, seed) for seed in seeds for kind in kinds for source in ("asker", "fit")]
+    lines = table(HEAD, rows_of(run_all(run_cell, cells, arguments.jobs, arguments.results)))
+    print("\n".join(lines))
+    write_section(EVIDENCE / "intervals.md", "asked", lines, f"{2 * arguments.draws} draws per row")
 
 
 if __name__ == "__main__":

@@ -109,7 +109,9 @@ class FactorGraph:
             return alone
         right = alone.propagate(tol=ROUGH_TOL).right
         factors = question_factors(graph, errors, right)
-        about, evidence = _beside_known(graph, alone.label[alone.group], errors, n_classes)
+        known = alone.label[alone.group]
+        known = np.where(alone.swapped & (known >= 0), 1 - known, known)
+        about, evidence = _beside_known(graph, known, errors, n_classes)
         factors[:, about] = 0.0
         return cls._reduced(graph, n_classes, factors, evidence)
 
