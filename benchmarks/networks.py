@@ -37,13 +37,13 @@ HERE = Path(__file__).parent
 # Rows of each set: a number of pairs; "raw N", on pixels; "labels N", "match N"; see `answers`.
 ROWS = {
     "digits": ("300", "raw 300", "1000", "raw 1000", "labels 300", "interval 600"),
-    "small": ("2000", "raw 2000", "wrong 9000"),
+    "small": ("2000", "raw 2000", "wrong 9000", "interval 1000"),
     "mnist": ("300", "1000", "5000", "10000", "wrong 9000", "unequal 9000", "match 300", "labels 300", "match 1000",
               "labels 1000", "interval 1000"),
     "letters": ("1000", "labels 1000", "5000", "labels 5000", "interval 1000"),
 }  # fmt: skip
 # Draws of answers for each encoder, where the row is about an interval.
-N_INTERVALS = 4
+N_INTERVALS = 20
 SHAPES = {"digits": (8, 8), "small": (8, 8), "mnist": (28, 28), "letters": (32, 32)}
 # Unlabeled rows beside the answers in a linear fit.
 N_UNLABELED = 3000
