@@ -275,7 +275,7 @@ def fit_folds(problem: Problem, alphas: Array, power: float, path: Array, shown:
     if others:
         rest = [i for i, _ in others]
         pen = np.repeat(problem.penalties(alphas[rest], power), n_folds, axis=1)
-        starts = [np.tile(at_pilot, len(rest)), *([np.hstack(list(shrunk[rest]))] if len(shrunk) else [])]
+        starts = [np.tile(at_pilot, len(rest))]
         W[:, rest] = best_of(problem, pen, starts, folds).W.reshape(-1, len(rest), n_folds)
     return FoldFits(folds, W)
 
