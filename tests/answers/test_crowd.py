@@ -235,7 +235,7 @@ def test_features_help_where_answers_are_few_and_one_rate_needs_no_table():
     by_answers = posteriors(alone, graph, np.zeros((60, 3)))
     right = [np.mean(order_of(p, c)[c] == p.argmax(axis=1)) for p, c in ((by_both, truth), (by_answers, classes))]
     assert right[0] > right[1]
-    assert not model.answer_model_.crowd.alone
+    assert not model.answer_model_.of_crowd
 
 
 OTHER = AnswerModel(Rate(0.1, 0.1, 0.1, 2), {}, np.eye(3))

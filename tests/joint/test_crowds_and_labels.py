@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
 from sdulearn import PairBoostingClassifier, PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
@@ -46,7 +47,7 @@ def test_a_table_of_errors_has_the_classes_that_were_found():
 def test_posteriors_of_a_crowd_are_the_same_after_a_file(estimator, n_classes, tmp_path):
     """The models of folds judge training answers, and those that are left out or not asked about do not matter."""
     X, classes = blobs(n_classes, apart=1.5)
-    rows, y = crowd_rows(X, classes, 200, 0.2, 5)
+    rows, y = crowd_rows(X, classes, 200 if n_classes == 2 else 1200, 0.2, 5)
     weight = np.where(np.isin(np.abs(y[:, 0]), [4, 7]) | (np.arange(len(y)) > len(y) - 5), 0.0, 1.0)
     model = clone(estimator).set_params(n_classes=n_classes).fit(rows, y, weight)
     assert model.answer_model_.of_crowd == (n_classes == 3)
@@ -123,7 +124,6 @@ def test_answers_of_which_each_point_has_as_many_of_either_kind_are_fitted(asked
     ends = np.column_stack([start, (start + np.tile(np.repeat([1, 7], 30), len(asked))) % 30])
     rows, y = stack_pairs(X, ends, (start % 2 == 0) == np.repeat(asked, 60))
     model = PairLogisticRegression(n_classes=3).fit(rows, y)
-    assert model.answer_model_.of_crowd
     np.testing.assert_allclose(model.posterior(rows, y).sum(axis=1), 1)
 
 
@@ -151,3 +151,42 @@ def test_class_shares_are_those_of_all_points():
     predicted = np.bincount(model.predict(X), minlength=4)[1:] / 300
     np.testing.assert_allclose(model.class_shares_, predicted, atol=0.03)
     np.testing.assert_allclose(model.class_shares_, model.predict_proba(X).mean(axis=0), atol=0.03)
+
+
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.SdulearnWarning")
+@pytest.mark.parametrize(("n_classes", "n_people"), [(6, 1), (6, 4), ("auto", 1)])
+def test_features_count_where_answers_to_each_point_say_little(n_classes, n_people):
+    """Six answers to each point, a sixth of them wrong, do not tell six classes without the features."""
+    rng = np.random.default_rng(4)
+    classes = rng.integers(0, 6, 900)
+    X = 3.5 * np.eye(6)[classes] + rng.normal(size=(900, 6))
+    ends = np.array([rng.choice(400, 2, replace=False) for _ in range(1200)])
+    same = (classes[ends[:, 0]] == classes[ends[:, 1]]) ^ (rng.random(1200) < 1 / 6)
+    annotators = rng.integers(1, n_people + 1, 1200)
+    rows, y = stack_pairs(X[:400], ends, same, annotators=annotators)
+    model = PairLogisticRegressionCV(n_classes=n_classes).fit(rows, y)
+    assert model.n_classes_ == 6
+    counts = np.zeros((6, 6))
+    np.add.at(counts, (model.predict(X[400:]) - 1, classes[400:]), 1)
+    assert counts[linear_sum_assignment(-counts)].sum() > 0.85 * 500
+    rate = model.answer_model_.error_rate
+    assert rate.low <= 1 / 6 <= rate.high
+    assert rate.value == pytest.approx(1 / 6, abs=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.SdulearnWarning")
+@pytest.mark.parametrize("wrong", [0.1, 0.3])
+def test_a_rate_that_too_many_answers_tell_for_their_cycles(wrong):
+    rng = np.random.default_rng(5)
+    classes = rng.integers(0, 8, 2500)
+    X = 4 * np.eye(8)[classes] + rng.normal(size=(2500, 8))
+    ends = rng.integers(0, 2000, (3200, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    same = (classes[ends[:, 0]] == classes[ends[:, 1]]) ^ (rng.random(len(ends)) < wrong)
+    model = PairLogisticRegressionCV(n_classes=8).fit(*stack_pairs(X[:2000], ends, same))
+    rate = model.answer_model_.error_rate
+    assert rate.low <= wrong <= rate.high
+    assert rate.value == pytest.approx(wrong, abs=0.05)
+    counts = np.zeros((8, 8))
+    np.add.at(counts, (model.predict(X[2000:]) - 1, classes[2000:]), 1)
+    assert counts[linear_sum_assignment(-counts)].sum() > 0.8 * 500

@@ -243,7 +243,7 @@ def test_the_path_and_the_folds_are_solved_and_the_polished_solution_is_certifie
     assert polished.value == pytest.approx(value[0])
     assert np.abs(gradient).max() < 1e-6
     # Held-out points have scores of the pilot, up to the names of the classes; those that all folds know have none.
-    Z, _ = paths.held_out(problem, 1.0, shown)
+    Z = paths.held_out(problem, 1.0, shown).scores
     assert (Z[:2] == 0).all()
     by_fold = problem.scores(paths.fit_folds(problem, alphas[[1]], 1.0, path[[1]], shown).W[:, 0])
     for k, hidden in enumerate(~shown.T):

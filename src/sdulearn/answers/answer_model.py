@@ -206,12 +206,20 @@ class AnswerModel:
             If more than two classes explain the answers far better than errors do, or labels name other classes.
         """
         class_columns(graph.labels[graph.labels != 0], n_classes)  # refuses labels of other classes
-        numbers, annotator = np.unique(graph.annotators, return_inverse=True)
         if not graph.n_answers:
             return model_of_columns(graph.annotators, unknown_rates(0))
         crowd = is_crowd(graph, n_classes)
         if n_classes > 2 and (crowd or (answer_table is True and on_cycles(graph).any())):
             return _crowd_model(graph, n_classes, answer_table, logits)
+        model = cls.without_crowd(graph, n_classes, logits)
+        if n_classes == 2 and crowd and model.error_rate.value > _DOUBTFUL_RATE:
+            _refuse_more_classes(graph, model.error_rate.value)
+        return model
+
+    @classmethod
+    def without_crowd(cls, graph: AnswerGraph, n_classes: int, logits: Array | None = None) -> AnswerModel:
+        """Estimate only the rates, whatever else the answers would tell."""
+        numbers, annotator = np.unique(graph.annotators, return_inverse=True)
         examples: dict[int, int] = {}
         if n_classes == 2:
             rates = two_class_rates(graph, annotator, len(numbers), logits)
@@ -222,11 +230,7 @@ class AnswerModel:
         careless = (rates.value - best) / max(HIGHEST - best, LOWEST)
         low = np.minimum(np.where(rates.low > LOWEST, rates.low, 0.0), rates.value)
         rates = rates._replace(low=low, high=np.maximum(rates.high, rates.value))
-        model = model_of_columns(graph.annotators, rates, careless)
-        model = replace(model, examples=examples)
-        if n_classes == 2 and crowd and model.error_rate.value > _DOUBTFUL_RATE:
-            _refuse_more_classes(graph, model.error_rate.value)
-        return model
+        return replace(model_of_columns(graph.annotators, rates, careless), examples=examples)
 
     @classmethod
     def audited(cls, annotators: Codes, audits: Mapping[int, tuple[int, int]]) -> AnswerModel:
@@ -381,6 +385,17 @@ class AnswerModel:
         """Return the model with this rate for those that the answers do not tell."""
         values = {a: rate if a in self.open_rates else one.value for a, one in self.by_annotator.items()}
         return self._at(values) if self.open_rates else self
+
+    def with_mean(self, mean: float, low: float, high: float) -> AnswerModel:
+        """Move the rates so that their mean is the one given, and widen their intervals by that of the mean."""
+        moved = self.moved_to(mean).by_annotator
+        wide = {
+            a: replace(
+                r, low=max(min(r.low, r.value + low - mean), 0.0), high=min(max(r.high, r.value + high - mean), HIGHEST)
+            )
+            for a, r in moved.items()
+        }
+        return replace(self, error_rate=_mean_rate(list(wide.values())), by_annotator=wide)
 
     def judged(self, graph: AnswerGraph, chances: Array) -> AnswerModel:
         """Estimate the rates that the answers do not determine, from a model that has not seen them.
@@ -689,6 +704,16 @@ def left_out_values(graph: AnswerGraph, n_classes: int, by_pair: bool, log_p: Ar
     )
     chains = sampler.search()
     return np.log(chains.chances[chains.better(_QUICK_CHAINS)].mean(axis=0))
+
+
+def crowd_value(graph: AnswerGraph, n_classes: int) -> float:
+    """Return the mean log probability, less its standard error, of questions left out, by a crowd's answers alone."""
+    return max(lower_mean(left_out_values(graph, n_classes, by_pair)) for by_pair in (False, True))
+
+
+def lower_mean(values: Array) -> float:
+    """Return the mean less its standard error."""
+    return float(values.mean() - values.std() / np.sqrt(len(values)))
 
 
 def larger_share(graph: AnswerGraph, confidence: float) -> Array:

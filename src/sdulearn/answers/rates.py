@@ -52,6 +52,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import NamedTuple
 
@@ -94,6 +95,9 @@ _GRID = np.array([LOWEST, 0.005, 0.015, 0.03, 0.05, 0.08, 0.12, 0.17, 0.23, 0.3,
 _ABOVE_MEDIAN = 0.5 + (np.arange(7) + 0.5) / 14
 # The longest step of squared extrapolation.
 _LONGEST_LEAP = 8.0
+# With more answers times classes on cycles, propagation would take minutes; and intervals are not profiles, either, if
+# there are as many times annotators.
+_MOST_PROPAGATED = 20_000
 # With more annotators than this intervals are not profiles: each would take EM for all the others.
 MAX_PROFILED = 10
 # A rate that all people have in common and only a model checks is at most this: a bad model would explain all answers
@@ -144,6 +148,20 @@ def profile_ends(grid: Array, values: Array) -> tuple[float, float]:
     return float(min(inside[0], quantiles[0])), float(max(inside[-1], quantiles[1]))
 
 
+def likeliest(rates: Sequence[float], values: Sequence[float], n: float) -> tuple[float, float, float]:
+    """Return the rate with the largest mean log likelihood of n answers, and its interval.
+
+    It is interpolated between neighbours of the best one. Answers that share points count half.
+    """
+    best = min(max(int(np.argmax(values)), 1), len(rates) - 2)
+    near = slice(best - 1, best + 2)
+    bend, slope, _ = np.polyfit(rates[near], values[near], 2)
+    top = -slope / (2 * bend) if bend < 0 else rates[int(np.argmax(values))]
+    low, high = profile_ends(np.asarray(rates), n / 2 * np.asarray(values))
+    value = float(np.clip(top, rates[best - 1], rates[best + 1]))
+    return value, min(low, value), max(high, value)
+
+
 def above_median(grid: Array, values: Array) -> Array:
     """Return quantiles of the upper half of a likelihood, all rates alike before."""
     fine = np.linspace(grid[0], grid[-1], 2001)
@@ -190,6 +208,11 @@ class RateLikelihood:
     n_leaps = 8
     first = np.array([PRIOR_RATE])  # rates where EM begins, one for all or one for each
 
+    @property
+    def is_profiled(self) -> bool:
+        """Whether intervals are profiles."""
+        return len(self.counts) <= MAX_PROFILED
+
     def __init__(self, counts: Array, known: Mask | np.bool = np.False_) -> None:
         self.counts = counts  # (n_rates,), number of answers that tell each rate
         self.known = known  # (n_rates,), whether a rate stays as it is
@@ -223,7 +246,7 @@ class RateLikelihood:
     def columns(self, best: _Trial) -> RateColumns:
         """Return rates with 95% intervals: by profiles, or with many annotators by Louis' identity [3]_."""
         rates = best.rates[0]
-        if len(self.counts) > MAX_PROFILED:
+        if not self.is_profiled:
             share = 1 - best.spread[0] / np.maximum(self.counts * rates * (1 - rates), 1e-12)
             return RateColumns(rates, *beta_ends(rates, self.counts * np.clip(share, 0.0, 1.0)))
         return of_profiles(rates, self.profiles(best))
@@ -408,12 +431,15 @@ def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes
     once = np.bincount(question)[question] == 1
     unexplained = ~explained[annotator] | (unknown[annotator] & once)
     involved = annotators_in_contradictions(graph, annotator, unexplained)
-    if involved.any():
+    if involved.any() and graph.n_answers * n_classes > _MOST_PROPAGATED:
+        low, high = np.where(involved, np.array([[0.0], [HIGHEST]]), (low, high))
+    elif involved.any():
         used = on_cycles(graph)
-        cycles = AnswersOnCycles(graph.restrict(used, graph.labels != 0), annotator[used], rates, involved, n_classes)
-        best = cycles.maximise()
+        part = graph.restrict(used, graph.labels != 0)
+        checked = AnswersOnCycles(part, annotator[used], rates, involved, n_classes)
+        best = checked.maximise()
         rates = best.rates[0]
-        low, high = np.where(involved & unknown, cycles.columns(best)[1:3], (low, high))
+        low, high = np.where(involved & unknown, checked.columns(best)[1:3], (low, high))
     return RateColumns(rates, low, high)
 
 
@@ -480,6 +506,12 @@ class AnswersOnCycles(RateLikelihood):
         self.first = np.where(involved, PRIOR_RATE, rates)
         self.questions = _Questions(graph, annotator)
         super().__init__(self.questions.counts(len(rates)), ~involved)
+
+    @property
+    def is_profiled(self) -> bool:
+        """See :class:`RateLikelihood`."""
+        n = self.graph.n_answers * self.n_classes * len(self.counts)
+        return super().is_profiled and n <= _MOST_PROPAGATED
 
     def expect(self, at: _Trial) -> _Trial:
         """See :class:`RateLikelihood`; there is no share."""

@@ -21,14 +21,16 @@ from sdulearn.answers.answer_model import (
     AnswerModel,
     ErrorRateParameter,
     answer_model_of,
+    crowd_value,
     has_examples,
     is_crowd,
+    lower_mean,
     number_by_answers,
     renamed,
 )
 from sdulearn.answers.graph import ENOUGH, AnswerGraph, classes_of_examples, least_classes
 from sdulearn.answers.propagate import class_columns
-from sdulearn.answers.rates import FIRST_RATE, SELDOM
+from sdulearn.answers.rates import FIRST_RATE, SELDOM, likeliest
 from sdulearn.answers.y import U
 from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier, fold_arrays, folds_from_arrays
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, OrientationWarning, warn
@@ -37,6 +39,7 @@ from sdulearn.io.typed import read
 from sdulearn.joint.data import Axes, PriorPull, TrainingPoints, warn_of_scales
 from sdulearn.joint.path import (
     Choice,
+    PilotScores,
     Problem,
     choose,
     choose_number,
@@ -69,6 +72,8 @@ _TIES_A_CLASS = 5
 _ASK_MORE = "Ask more questions (those of sdulearn ask are the most informative), label a few points of each class"
 # A wider interval of the number of classes leads to a warning.
 _NARROW = 1
+# Mean error rates that are tried where no cycle tells it.
+_MEAN_RATES = (0.02, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.36, 0.42)
 # A model that judges the answers of a crowd is taken to guess at this share of the points.
 _BLIND = 0.3
 
@@ -180,18 +185,24 @@ class PairLogisticBase(LinearClassifier):
         held_out = self._held_out(points, 2) if self.error_rate == "auto" and judged else None
         if held_out is None:
             return answer_model_of(self.error_rate, graph, 2)
-        return AnswerModel.estimate(graph, logits=held_out[0][:, 0])
+        return AnswerModel.estimate(graph, logits=held_out.scores[:, 0])
 
     def _class_answer_model(self, points: TrainingPoints, n_classes: int, answer_table: str | bool) -> AnswerModel:
         """Return the answer model of more than two classes; that of a crowd with models of held-out answers."""
         graph = points.graph
         _check_answers(graph, n_classes, self.prior)
-        if self.error_rate != "auto" or not is_crowd(graph, n_classes):
+        if self.error_rate != "auto":
             return answer_model_of(self.error_rate, graph, n_classes, answer_table)
+        if not is_crowd(graph, n_classes):
+            model = answer_model_of("auto", graph, n_classes, answer_table)
+            contradictory = graph.refuted.any() and not model.examples
+            return self._rates_beside_features(points, n_classes, model) if contradictory else model
         held_out = self._held_out(points, n_classes)
         log_p = None
         if held_out is not None:
-            proba = softmax(held_out[0] / held_out[1], axis=1)
+            if answer_table is not True and held_out.value > crowd_value(graph, n_classes):
+                return self._rates_beside_features(points, n_classes, AnswerModel.without_crowd(graph, n_classes))
+            proba = softmax(held_out.scores / held_out.temperature, axis=1)
             log_p = np.log((1 - _BLIND) * proba + _BLIND / n_classes)
         model = AnswerModel.estimate(graph, n_classes, log_p, answer_table)
         crowd = model.crowd_of(graph)
@@ -200,12 +211,27 @@ class PairLogisticBase(LinearClassifier):
             model = renamed(model, np.argsort(-crowd.log_shares, kind="stable"))
         return model
 
-    def _held_out(self, points: TrainingPoints, n_classes: int) -> tuple[Array, float] | None:
-        """Return scores of all points by models that have not seen their answers, and their temperature."""
+    def _rates_beside_features(self, points: TrainingPoints, n_classes: int, model: AnswerModel) -> AnswerModel:
+        """Return a model of answers that contradict each other, with rates that cycles leave open.
+
+        Their mean is the rate at which models explain best what they have not seen.
+        """
+        if not model.open_rates:
+            return model
+        tried = [(rate, found) for rate in _MEAN_RATES if (found := self._held_out(points, n_classes, rate))]
+        if len(tried) < len(_MEAN_RATES):
+            return model
+        best = max(tried, key=lambda one: one[1].value)
+        judged = model.judged(points.graph, question_chances(best[1].fits))
+        values = [found.value for _, found in tried]
+        return judged.with_mean(*likeliest(_MEAN_RATES, values, points.graph.n_answers))
+
+    def _held_out(self, points: TrainingPoints, n_classes: int, rate: float = FIRST_RATE) -> PilotScores | None:
+        """Return scores of all points by models that have not seen their answers."""
         n_folds = number_of_folds(PairKFold().n_splits, points.graph)
         if n_folds < 2:
             return None
-        problem = self._problem(points, AnswerModel.given(FIRST_RATE, points.graph), n_classes)
+        problem = self._problem(points, AnswerModel.given(rate, points.graph), n_classes)
         shown = points.shown(fold_parts(n_folds, None, points.everything))
         return held_out(problem, 1.0 if n_classes == 2 else 0.0, shown)
 
@@ -588,7 +614,10 @@ class PairLogisticRegressionCV(PairLogisticBase):
             # Labels -1 and +1 name two classes.
             n_classes, interval = 2, (2, 2)
         elif self.error_rate == "auto" and is_crowd(graph, 3):
-            number = number_by_answers(graph)[0]
+            number, left_out = number_by_answers(graph)
+            held_out = self._held_out(points, MAX_CLASSES // 2)
+            if self.answer_table is not True and held_out is not None and held_out.value > lower_mean(left_out):
+                return self._find_number(X, points, shown)
             n_classes, interval = number.value, (number.low, number.high)
             _warn_of_open_number(graph, n_classes, *interval)
         elif has_examples(graph):

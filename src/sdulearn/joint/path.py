@@ -276,6 +276,9 @@ def fit_folds(problem: Problem, alphas: Array, power: float, path: Array, shown:
         rest = [i for i, _ in others]
         pen = np.repeat(problem.penalties(alphas[rest], power), n_folds, axis=1)
         starts = [np.tile(at_pilot, len(rest))]
+        if len(shrunk) and problem.likelihood.tied:
+            # Of answers that are often wrong, and left out, it would know most at the weakest penalties.
+            starts.append(np.hstack(list(shrunk[rest])))
         W[:, rest] = best_of(problem, pen, starts, folds).W.reshape(-1, len(rest), n_folds)
     return FoldFits(folds, W)
 
@@ -506,14 +509,22 @@ def pilot_fits(problem: Problem, power: float, shown: Mask) -> FoldFits:
     return fit_folds(problem, alpha, power, path, shown)
 
 
-def held_out(problem: Problem, power: float, shown: Mask) -> tuple[Array, float]:
-    """Return scores (n_known, n_scores) by models of folds at the pilot penalty, and their temperature.
+class PilotScores(NamedTuple):
+    """What models of folds at the pilot penalty say of points that they have seen no answer about."""
 
-    No model knows an answer about its points; those that all folds know have 0.
-    """
+    scores: Array  # (n_known, n_scores), 0 for points that all folds know
+    temperature: float
+    value: float  # mean log likelihood of the answers that folds leave out
+    fits: FoldFits
+
+
+def held_out(problem: Problem, power: float, shown: Mask) -> PilotScores:
+    """Return the scores by models of folds."""
     fits = pilot_fits(problem, power, shown)
     Z = held_out_scores(problem, fits.W[:, 0], shown)
-    return np.where(shown.all(axis=1, keepdims=True), 0.0, Z), best_temperature(fits)
+    temperature = best_temperature(fits)
+    value = float(np.nanmean(fold_scores(fits, temperature)))
+    return PilotScores(np.where(shown.all(axis=1, keepdims=True), 0.0, Z), temperature, value, fits)
 
 
 def held_out_scores(problem: Problem, W: Array, shown: Mask) -> Array:
