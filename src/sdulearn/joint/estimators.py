@@ -25,12 +25,13 @@ from sdulearn.answers.answer_model import (
     has_examples,
     is_crowd,
     lower_mean,
+    model_of_columns,
     number_by_answers,
     renamed,
 )
 from sdulearn.answers.graph import ENOUGH, AnswerGraph, classes_of_examples, least_classes
 from sdulearn.answers.propagate import class_columns
-from sdulearn.answers.rates import FIRST_RATE, SELDOM, likeliest
+from sdulearn.answers.rates import FIRST_RATE, SELDOM, likeliest, unknown_rates
 from sdulearn.answers.y import U
 from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier, fold_arrays, folds_from_arrays
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, OrientationWarning, warn
@@ -201,7 +202,8 @@ class PairLogisticBase(LinearClassifier):
         log_p = None
         if held_out is not None:
             if answer_table is not True and held_out.value > crowd_value(graph, n_classes):
-                return self._rates_beside_features(points, n_classes, AnswerModel.without_crowd(graph, n_classes))
+                unknown = unknown_rates(len(np.unique(graph.annotators)))
+                return self._rates_beside_features(points, n_classes, model_of_columns(graph.annotators, unknown))
             proba = softmax(held_out.scores / held_out.temperature, axis=1)
             log_p = np.log((1 - _BLIND) * proba + _BLIND / n_classes)
         model = AnswerModel.estimate(graph, n_classes, log_p, answer_table)
