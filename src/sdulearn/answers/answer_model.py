@@ -1,10 +1,11 @@
 """How answers go wrong: the object that likelihood, accuracy, prior and asking share.
 
 Error rates of annotators are given, or estimated by :mod:`sdulearn.answers.rates`. Answers that
-contradict each other, where most points are in several questions, come from a *crowd*. With more
-than two classes, :mod:`sdulearn.answers.crowd` estimates the classes of its points, careless people
-and confused classes together; the resulting evidence about each point replaces its answers. Where most points are
-compared once with a few examples, it only finds the classes of these examples, which are known from then on.
+contradict each other, where most points are in several questions, come from a *crowd*, unless an estimator finds that
+its features say more about the points. With more than two classes, :mod:`sdulearn.answers.crowd` estimates the classes
+of its points, careless people and confused classes together; the resulting evidence about each point replaces its
+answers. Where most points are compared once with a few examples, it only finds the classes of these examples, which are
+known from then on.
 """
 
 from __future__ import annotations

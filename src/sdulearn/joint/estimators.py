@@ -53,6 +53,7 @@ from sdulearn.joint.path import (
 )
 from sdulearn.model_selection import HeldOut, PairKFold, fold_parts, grid_results, number_of_folds, positive_grid
 from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, estimate_prior
+from sdulearn.progress import steps
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions
 from sdulearn.statistics import PairStatistics
 from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike, Rows, Splitter
@@ -218,14 +219,12 @@ class PairLogisticBase(LinearClassifier):
 
         Their mean is the rate at which models explain best what they have not seen.
         """
-        if not model.open_rates:
+        rates = steps(_MEAN_RATES, "error rates") if model.open_rates else ()
+        tried = [found for rate in rates if (found := self._held_out(points, n_classes, rate)) is not None]
+        if not tried:
             return model
-        tried = [(rate, found) for rate in _MEAN_RATES if (found := self._held_out(points, n_classes, rate))]
-        if len(tried) < len(_MEAN_RATES):
-            return model
-        best = max(tried, key=lambda one: one[1].value)
-        judged = model.judged(points.graph, question_chances(best[1].fits))
-        values = [found.value for _, found in tried]
+        values = [found.value for found in tried]
+        judged = model.judged(points.graph, question_chances(tried[int(np.argmax(values))].fits))
         return judged.with_mean(*likeliest(_MEAN_RATES, values, points.graph.n_answers))
 
     def _held_out(self, points: TrainingPoints, n_classes: int, rate: float = FIRST_RATE) -> PilotScores | None:
@@ -452,9 +451,10 @@ class PairLogisticRegressionCV(PairLogisticBase):
         them. Its classes are named as those of the whole model. A file keeps the rows of points in answers.
     n_classes_interval_ : tuple of two int, or None
         With ``n_classes="auto"`` the fewest and the most classes that the answers allow, within two standard errors of
-        the best held-out likelihood; where most points are in several answers that contradict each other, by these
-        alone. With fewer than five "same" answers and labels per class, the most is at least the number of equally
-        large classes that the share of "same" answers allows, at most 20.
+        the best held-out likelihood; where most points are in several answers that contradict each other, and these say
+        more about them than the features, by the answers alone. With fewer than five "same" answers and labels per
+        class, the most is at least the number of equally large classes that the share of "same" answers allows, at most
+        20.
     coef_, intercept_, classes_, n_classes_, class_shares_, prior_, answer_model_, objective_,
     optimality_, n_iter_
         As in :class:`~sdulearn.PairLogisticRegression`, from all answers.
