@@ -212,13 +212,13 @@ class AnswerModel:
         crowd = is_crowd(graph, n_classes)
         if n_classes > 2 and (crowd or (answer_table is True and on_cycles(graph).any())):
             return _crowd_model(graph, n_classes, answer_table, logits)
-        model = cls.without_crowd(graph, n_classes, logits)
+        model = cls._without_crowd(graph, n_classes, logits)
         if n_classes == 2 and crowd and model.error_rate.value > _DOUBTFUL_RATE:
             _refuse_more_classes(graph, model.error_rate.value)
         return model
 
     @classmethod
-    def without_crowd(cls, graph: AnswerGraph, n_classes: int, logits: Array | None = None) -> AnswerModel:
+    def _without_crowd(cls, graph: AnswerGraph, n_classes: int, logits: Array | None = None) -> AnswerModel:
         """Estimate only the rates, whatever else the answers would tell."""
         numbers, annotator = np.unique(graph.annotators, return_inverse=True)
         examples: dict[int, int] = {}
@@ -348,7 +348,13 @@ class AnswerModel:
         ]
 
     def likely(self) -> list[AnswerModel]:
-        """Return models whose rates are likely, or higher: a model explains too well what it has learned from."""
+        """Return models whose rates are likely, or higher: a model explains too well what it has learned from.
+
+        Returns
+        -------
+        list of AnswerModel
+            Probabilities of asked points are means over these.
+        """
         if all(rate.likely and rate.identified for rate in self.by_annotator.values()):
             columns = zip(*(rate.likely for rate in self.by_annotator.values()), strict=True)
             return [self._at(dict(zip(self.by_annotator, rates, strict=True))) for rates in columns]
@@ -383,12 +389,34 @@ class AnswerModel:
         return {a for a, rate in self.by_annotator.items() if self.examples or not rate.identified}
 
     def doubted(self, rate: float) -> AnswerModel:
-        """Return the model with this rate for those that the answers do not tell."""
+        """Return the model with this rate for those that the answers do not tell.
+
+        Parameters
+        ----------
+        rate : float
+            The rate of the annotators in ``open_rates``.
+
+        Returns
+        -------
+        AnswerModel
+            The model itself if there are none.
+        """
         values = {a: rate if a in self.open_rates else one.value for a, one in self.by_annotator.items()}
         return self._at(values) if self.open_rates else self
 
     def with_mean(self, mean: float, low: float, high: float) -> AnswerModel:
-        """Move the rates so that their mean is the one given, and widen their intervals by that of the mean."""
+        """Move the rates so that their mean is the one given, and widen their intervals by that of the mean.
+
+        Parameters
+        ----------
+        mean, low, high : float
+            The mean rate of all answers, and its interval.
+
+        Returns
+        -------
+        AnswerModel
+            With other rates and intervals.
+        """
         moved = self.moved_to(mean).by_annotator
         wide = {
             a: replace(
