@@ -199,12 +199,12 @@ class PairLogisticBase(LinearClassifier):
             model = answer_model_of("auto", graph, n_classes, answer_table)
             contradictory = graph.refuted.any() and not model.examples
             return self._rates_beside_features(points, n_classes, model) if contradictory else model
+        if answer_table is not True and self._features_say_more(points, n_classes, crowd_value(graph, n_classes)):
+            unknown = unknown_rates(len(np.unique(graph.annotators)))
+            return self._rates_beside_features(points, n_classes, model_of_columns(graph.annotators, unknown))
         held_out = self._held_out(points, n_classes)
         log_p = None
         if held_out is not None:
-            if answer_table is not True and held_out.value > crowd_value(graph, n_classes):
-                unknown = unknown_rates(len(np.unique(graph.annotators)))
-                return self._rates_beside_features(points, n_classes, model_of_columns(graph.annotators, unknown))
             proba = softmax(held_out.scores / held_out.temperature, axis=1)
             log_p = np.log((1 - _BLIND) * proba + _BLIND / n_classes)
         model = AnswerModel.estimate(graph, n_classes, log_p, answer_table)
@@ -213,6 +213,11 @@ class PairLogisticBase(LinearClassifier):
             # The largest class is the first.
             model = renamed(model, np.argsort(-crowd.log_shares, kind="stable"))
         return model
+
+    def _features_say_more(self, points: TrainingPoints, n_classes: int, value: float) -> bool:
+        """Return whether models of features explain held-out answers better than a value, few or many of them wrong."""
+        tried = (self._held_out(points, n_classes, rate) for rate in (FIRST_RATE, 2 * FIRST_RATE))
+        return any(found is not None and found.value > value for found in tried)
 
     def _rates_beside_features(self, points: TrainingPoints, n_classes: int, model: AnswerModel) -> AnswerModel:
         """Return a model of answers that contradict each other, with rates that cycles leave open.
@@ -617,8 +622,9 @@ class PairLogisticRegressionCV(PairLogisticBase):
             n_classes, interval = 2, (2, 2)
         elif self.error_rate == "auto" and is_crowd(graph, 3):
             number, left_out = number_by_answers(graph)
-            held_out = self._held_out(points, MAX_CLASSES // 2)
-            if self.answer_table is not True and held_out is not None and held_out.value > lower_mean(left_out):
+            if self.answer_table is not True and self._features_say_more(
+                points, MAX_CLASSES // 2, lower_mean(left_out)
+            ):
                 return self._find_number(X, points, shown)
             n_classes, interval = number.value, (number.low, number.high)
             _warn_of_open_number(graph, n_classes, *interval)
