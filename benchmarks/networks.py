@@ -228,16 +228,17 @@ def write(path):
     """Write the table of the page."""
     by_row = defaultdict(list)
     for line in results(path):
-        by_row[line["set"], line["max_iter"], line["row"]].append(line)
+        by_row[line["set"], line["max_iter"], line["row"], line.get("device", "")].append(line)
     table = ["| images | answers | accuracy | worst | draws | seconds |", "|---|---|---|---|---|---|"]
     rows = [(name, row) for name in ROWS for row in ("encoder", *ROWS[name])]
-    for name, max_iter, row in sorted(by_row, key=lambda key: (rows.index((key[0], key[2])), key[1] or 0)):
-        lines = by_row[name, max_iter, row]
+    for key in sorted(by_row, key=lambda key: (rows.index((key[0], key[2])), key[1] or 0, key[3])):
+        lines = by_row[key]
+        name, max_iter, row, device = key
         spent = f"{np.mean([line['seconds'] for line in lines]):.0f}"
         shown = name if max_iter is None else f"{name}, {max_iter} steps"
         if row == "encoder":
             steps = np.mean([line["steps"] for line in lines])
-            table.append(f"| {shown} | encoder, {steps:.0f} steps, {lines[0]['device']} | | | {len(lines)} | {spent} |")
+            table.append(f"| {shown} | encoder, {steps:.0f} steps, {device} | | | {len(lines)} | {spent} |")
             continue
         kind, _, number = row.rpartition(" ")
         right = [100 * line["accuracy"] for line in lines]
