@@ -4,10 +4,11 @@
     python benchmarks/random_draws.py compare BEFORE.jsonl AFTER.jsonl
 
 ``--designs`` measures answers that share rows instead: stars, 100 rows, the same with 10% wrong, on four sets of two
-classes, and on three with more. ``measure`` uses the sdulearn that is imported (set PYTHONPATH to the `src` of another
-tree to measure that one). Draws are random: numbers of similar pairs and of positive rows vary, as they do for users.
-At prior 1/2, and where the data have nearly that, no answer tells the names of the classes: accuracy is counted up to
-the flip of names there.
+classes, and on three with more; there also five answers to each row, 20% wrong, of one person ("many") and of ten who
+err at different rates ("people"). ``measure`` uses the sdulearn that is imported (set PYTHONPATH to the `src` of
+another tree to measure that one). Draws are random: numbers of similar pairs and of positive rows vary, as they do for
+users. At prior 1/2, and where the data have nearly that, no answer tells the names of the classes: accuracy is counted
+up to the flip of names there.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ PRIORS = (0.5, 0.7, None)
 N_TEST = 1000
 FEW = ("spambase", "magic", "phishing", "waveform")
 MANY = ("segment", "satimage", "digits")
+MANY_WRONG = ("many", "people")
 
 
 def sample(name, n_pairs, prior, seed):
@@ -64,11 +66,16 @@ def run_design(name, n_answers, design, seed):
         ends = np.column_stack([np.full(n_answers, rows[0]), rows[1 : n_answers + 1]])
     elif design != "loose":
         # Each of 100 rows, or of 300 with more classes, is in about four answers, or three.
-        few = rows[: 300 if name in MANY else 100]
+        few = rows if design in MANY_WRONG else rows[: 300 if name in MANY else 100]
         ends = np.array([rng.choice(few, 2, replace=False) for _ in range(n_answers)])
-    same = (y[ends[:, 0]] == y[ends[:, 1]]) ^ (rng.random(n_answers) < (0.1 if design == "wrong" else 0))
+    annotators = rng.integers(1, 11, n_answers) if design == "people" else np.ones(n_answers, dtype=int)
+    rates = np.full(11, {"wrong": 0.1, "many": 0.2}.get(design, 0.0))
+    if design == "people":
+        rates = np.minimum(rng.beta(2, 8, 11), 0.45)
+    same = (y[ends[:, 0]] == y[ends[:, 1]]) ^ (rng.random(n_answers) < rates[annotators])
     began = time.process_time()
-    model = PairLogisticRegressionCV(n_classes=len(names)).fit(*stack_pairs(X[:600], ends, same))
+    pairs = stack_pairs(X[:600], ends, same, annotators=annotators)
+    model = PairLogisticRegressionCV(n_classes=len(names)).fit(*pairs)
     seconds = time.process_time() - began
     counts = np.zeros((len(names), len(names)))
     np.add.at(counts, (np.searchsorted(model.classes_, model.predict(X[600:])), y[600:]), 1)
@@ -115,6 +122,7 @@ def measure(arguments):
     if arguments.designs:
         cells = [(name, 200, design, s) for s in seeds for name in FEW for design in ("star", "shared", "wrong")]
         cells += [(name, 300, design, s) for s in seeds for name in MANY for design in ("loose", "shared", "wrong")]
+        cells += [(name, 1500, design, s) for s in seeds for name in MANY for design in MANY_WRONG]
     run_all(run_cell, cells, arguments.jobs, arguments.results)
 
 
