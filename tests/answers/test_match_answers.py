@@ -77,7 +77,7 @@ def test_one_wrong_answer_opens_no_class_and_joins_none():
     def classes(*questions):
         rows = [(*pair, k) for k, one in enumerate(questions) for pair in one]
         a, b, same, number = np.array(rows).T
-        return classes_of_examples(np.column_stack([a, b]), same, number, 20)
+        return classes_of_examples(np.column_stack([a, b]), same, number, 20)[:3]
 
     assert classes(*opening, *rest) == (3, 3, 3)
     # A point of a small class is one that is like no example.

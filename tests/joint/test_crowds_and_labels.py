@@ -172,6 +172,9 @@ def test_features_count_where_answers_to_each_point_say_little(n_classes, n_peop
     rate = model.answer_model_.error_rate
     assert rate.low <= 1 / 6 <= rate.high
     assert rate.value == pytest.approx(1 / 6, abs=0.05)
+    # Probabilities of the rows in answers are those of rates like it.
+    likely = [one.by_annotator[1].value for one in model.answer_model_.likely()]
+    assert min(likely) > rate.value - 0.02
 
 
 @pytest.mark.filterwarnings("ignore::sdulearn.errors.SdulearnWarning")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import softmax
@@ -23,6 +23,7 @@ from sdulearn.answers.crowd import CrowdSampler, sample_classes
 from sdulearn.answers.graph import (
     ENOUGH,
     AnswerGraph,
+    NumberOfClasses,
     independent_answers,
     number_questions,
     weights_by_component,
@@ -212,14 +213,6 @@ class AnswerModel:
         crowd = is_crowd(graph, n_classes)
         if n_classes > 2 and (crowd or (answer_table is True and on_cycles(graph).any())):
             return _crowd_model(graph, n_classes, answer_table, logits)
-        model = cls._without_crowd(graph, n_classes, logits)
-        if n_classes == 2 and crowd and model.error_rate.value > _DOUBTFUL_RATE:
-            _refuse_more_classes(graph, model.error_rate.value)
-        return model
-
-    @classmethod
-    def _without_crowd(cls, graph: AnswerGraph, n_classes: int, logits: Array | None = None) -> AnswerModel:
-        """Estimate only the rates, whatever else the answers would tell."""
         numbers, annotator = np.unique(graph.annotators, return_inverse=True)
         examples: dict[int, int] = {}
         if n_classes == 2:
@@ -231,7 +224,10 @@ class AnswerModel:
         careless = (rates.value - best) / max(HIGHEST - best, LOWEST)
         low = np.minimum(np.where(rates.low > LOWEST, rates.low, 0.0), rates.value)
         rates = rates._replace(low=low, high=np.maximum(rates.high, rates.value))
-        return replace(model_of_columns(graph.annotators, rates, careless), examples=examples)
+        model = replace(model_of_columns(graph.annotators, rates, careless), examples=examples)
+        if n_classes == 2 and crowd and model.error_rate.value > _DOUBTFUL_RATE:
+            _refuse_more_classes(graph, model.error_rate.value)
+        return model
 
     @classmethod
     def audited(cls, annotators: Codes, audits: Mapping[int, tuple[int, int]]) -> AnswerModel:
@@ -417,13 +413,11 @@ class AnswerModel:
         AnswerModel
             With other rates and intervals.
         """
-        moved = self.moved_to(mean).by_annotator
-        wide = {
-            a: replace(
-                r, low=max(min(r.low, r.value + low - mean), 0.0), high=min(max(r.high, r.value + high - mean), HIGHEST)
-            )
-            for a, r in moved.items()
-        }
+        wide = {}
+        for a, rate in self.moved_to(mean).by_annotator.items():
+            ends = min(rate.low, rate.value + low - mean), max(rate.high, rate.value + high - mean)
+            # Other rates than these are likely now.
+            wide[a] = replace(rate, low=max(ends[0], 0.0), high=min(ends[1], HIGHEST), likely=())
         return replace(self, error_rate=_mean_rate(list(wide.values())), by_annotator=wide)
 
     def judged(self, graph: AnswerGraph, chances: Array) -> AnswerModel:
@@ -752,15 +746,6 @@ def larger_share(graph: AnswerGraph, confidence: float) -> Array:
     """
     chains = CrowdSampler(graph, 2, n_chains=_QUICK_CHAINS - 1, n_afresh=1).search()
     return np.quantile(chains.errors.largest, [(1 - confidence) / 2, (1 + confidence) / 2])
-
-
-class NumberOfClasses(NamedTuple):
-    """How many classes answers show, with the fewest and the most that may be."""
-
-    value: int
-    low: int
-    high: int
-    are_entities: bool = False  # most points that are with others are with one or two
 
 
 def number_by_answers(graph: AnswerGraph) -> tuple[NumberOfClasses, Array]:

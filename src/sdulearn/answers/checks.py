@@ -16,13 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from sdulearn.answers.answer_model import (
     AnswerModel,
-    NumberOfClasses,
     is_crowd,
     log_node_probabilities,
     posteriors,
     rate_of_all,
 )
-from sdulearn.answers.graph import AnswerGraph, connect, first_by, least_classes, sum_by
+from sdulearn.answers.graph import AnswerGraph, NumberOfClasses, connect, first_by, least_classes, sum_by
 from sdulearn.answers.many_classes import classes_of_groups, groups_for, number_of_classes
 from sdulearn.answers.propagate import ROUGH_TOL, FactorGraph
 from sdulearn.answers.rates import SELDOM, calibrated_rates, split_by_certainty

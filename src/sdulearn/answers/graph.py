@@ -636,8 +636,17 @@ def with_founders(graph: AnswerGraph, n_classes: int) -> AnswerGraph:
     return graph.with_values(labels=np.where(graph.labels == 0, labels, graph.labels))
 
 
-def classes_of_examples(ends: Indices, same: Codes, question: Indices, n_points: int) -> tuple[int, int, int]:
-    """Return how many classes questions about a point and examples have found, and the fewest and the most.
+class NumberOfClasses(NamedTuple):
+    """How many classes answers show, with the fewest and the most that may be."""
+
+    value: int
+    low: int
+    high: int
+    are_entities: bool = False  # most points that are with others are with one or two
+
+
+def classes_of_examples(ends: Indices, same: Codes, question: Indices, n_points: int) -> NumberOfClasses:
+    """Return how many classes questions about a point and examples have found.
 
     The first pick of a point that is not outvoted is its class; a group of points that was compared with all classes
     found before it, and is different from all, is a new one. Groups count in descending order of their sizes. Where
@@ -668,8 +677,9 @@ def classes_of_examples(ends: Indices, same: Codes, question: Indices, n_points:
         return len(classes)
 
     if not (same * votes < 0).any():
-        return (count(1),) * 3
-    return count(2), count(3), count(1)
+        value = count(1)
+        return NumberOfClasses(value, value, value)
+    return NumberOfClasses(count(2), count(3), count(1))
 
 
 def connect(ends: Indices, n_points: int) -> Indices:

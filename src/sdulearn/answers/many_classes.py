@@ -17,7 +17,6 @@ from sdulearn.answers.answer_model import (
     MAX_CLASSES,
     POINTS_A_CLASS,
     AnswerModel,
-    NumberOfClasses,
     answers_left_in,
     is_behind,
     left_out_values,
@@ -25,7 +24,7 @@ from sdulearn.answers.answer_model import (
     number_by_answers,
 )
 from sdulearn.answers.clusters import group_points
-from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.graph import AnswerGraph, NumberOfClasses
 from sdulearn.answers.rates import HIGHEST, LOWEST, PRIOR_ANSWERS, PRIOR_RATE, RateColumns, beta_ends
 from sdulearn.types import Array, Indices, Mask
 

@@ -493,7 +493,7 @@ class Answers:
         sure = self.answers != UNSURE
         points, ends = np.unique(self.ids[sure].astype(str), return_inverse=True)
         question = np.unique(self.questions[sure], return_inverse=True)[1]
-        return classes_of_examples(ends.reshape(-1, 2), self.answers[sure], question, len(points))[0]
+        return classes_of_examples(ends.reshape(-1, 2), self.answers[sure], question, len(points)).value
 
     @property
     def annotator_names(self) -> tuple[str, ...]:

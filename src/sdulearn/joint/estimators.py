@@ -322,7 +322,9 @@ class PairLogisticRegression(PairLogisticBase):
         Probability that an answer is wrong, from 0 to 1/2: one for all, or one for each annotator (0: not known).
         "auto" estimates it from repeated questions, cycles of answers and labels and, with several annotators, from
         models of the answers of the others. No answer is assumed to be certain: if the rate cannot be
-        estimated, it is 0.02, and its interval 0 to 1/2. An :class:`~sdulearn.answers.AnswerModel` is used as it is.
+        estimated, it is 0.02, and its interval 0 to 1/2. With more than two classes and answers that contradict each
+        other, the mean rate may be the one at which models explain best the answers that they have not seen. An
+        :class:`~sdulearn.answers.AnswerModel` is used as it is.
     answer_table : {"auto", True, False}, default="auto"
         Whether errors may depend on the classes of the two points, with more than two classes. "auto": if most
         points are in several questions, answers contradict each other, and a table explains answers left out better.
@@ -629,8 +631,8 @@ class PairLogisticRegressionCV(PairLogisticBase):
             n_classes, interval = number.value, (number.low, number.high)
             _warn_of_open_number(graph, n_classes, *interval)
         elif has_examples(graph):
-            n_classes, *ends = classes_of_examples(graph.ends, graph.same, graph.question, graph.n_points)
-            interval = (ends[0], ends[1])
+            number = classes_of_examples(graph.ends, graph.same, graph.question, graph.n_points)
+            n_classes, interval = number.value, (number.low, number.high)
             _warn_of_open_number(graph, n_classes, *interval)
         else:
             return self._find_number(X, points, shown)

@@ -27,8 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from sdulearn.answers.answer_model import NumberOfClasses
-from sdulearn.answers.graph import AnswerGraph, sum_by, sum_matrix
+from sdulearn.answers.graph import AnswerGraph, NumberOfClasses, sum_by, sum_matrix
 from sdulearn.answers.likelihood import Likelihood
 from sdulearn.answers.propagate import class_columns
 from sdulearn.answers.rates import SCALES

@@ -154,8 +154,8 @@ class ClassStarts:
         self.edge_weight = weight[factors.ends[:, 0]]
         # Whether the ends of each edge differ: 1 for a sure "different", -1 for a sure "same".
         self.apart = np.tanh(np.clip((factors.differ - factors.agree) / 2, -20, 20))
-        # (n_known, n_classes), class probabilities of the points of a crowd by its answers.
-        # Also those that were compared with examples of the classes.
+        # (n_known, n_classes), class probabilities by the answers alone: of the points of a crowd, or of those that
+        # were compared with examples of the classes.
         beside_examples = likelihood.evidence is None and not likelihood.tied and not len(factors.ends)
         self.by_answers = likelihood.by_evidence if likelihood.evidence is not None or beside_examples else None
 
