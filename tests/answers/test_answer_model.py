@@ -13,6 +13,7 @@ from sdulearn.answers import AnswerGraph, AnswerModel, Rate, doubtful_answers
 from sdulearn.answers.rates import (
     annotators_in_contradictions,
     chances_of_strengths,
+    likeliest_rate,
     log_factors,
     profile_ends,
     shrink,
@@ -369,3 +370,14 @@ def test_a_judge_who_knows_all_classes_counts_wrong_questions(n_points):
     # A prior of 30 answers takes 0.003 off, and EM stops early.
     assert rate.value == pytest.approx(0.2, abs=0.008)
     assert 0.15 < rate.low < 0.2 < rate.high < 0.25
+
+
+@pytest.mark.parametrize(("truth", "n"), [(0.17, 3000), (0.01, 3000), (0.2, 5)])
+def test_the_likeliest_of_some_rates_and_its_interval(truth, n):
+    """Answers whose rate is known have a binomial likelihood; five of them leave all open."""
+    rates = np.array([0.02, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.36, 0.42])
+    values = truth * np.log(rates) + (1 - truth) * np.log1p(-rates)
+    value, low, high = likeliest_rate(rates.tolist(), values.tolist(), n)
+    assert low <= truth <= high
+    assert value == pytest.approx(truth, abs=0.02)
+    assert (high - low < 0.1) == (n > 5)

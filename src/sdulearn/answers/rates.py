@@ -148,10 +148,11 @@ def profile_ends(grid: Array, values: Array) -> tuple[float, float]:
     return float(min(inside[0], quantiles[0])), float(max(inside[-1], quantiles[1]))
 
 
-def likeliest(rates: Sequence[float], values: Sequence[float], n: float) -> tuple[float, float, float]:
+def likeliest_rate(rates: Sequence[float], values: Sequence[float], n: float) -> tuple[float, float, float]:
     """Return the rate with the largest mean log likelihood of n answers, and its interval.
 
-    It is interpolated between neighbours of the best one. Answers that share points count half.
+    It is interpolated between neighbours of the best one. Answers that share points count half. An interval that
+    reaches the least or the largest of these rates ends at 0 or 1/2.
     """
     best = min(max(int(np.argmax(values)), 1), len(rates) - 2)
     near = slice(best - 1, best + 2)
@@ -159,7 +160,7 @@ def likeliest(rates: Sequence[float], values: Sequence[float], n: float) -> tupl
     top = -slope / (2 * bend) if bend < 0 else rates[int(np.argmax(values))]
     low, high = profile_ends(np.asarray(rates), n / 2 * np.asarray(values))
     value = float(np.clip(top, rates[best - 1], rates[best + 1]))
-    return value, min(low, value), max(high, value)
+    return value, min(low, value) if low > rates[0] else 0.0, max(high, value) if high < rates[-1] else HIGHEST
 
 
 def above_median(grid: Array, values: Array) -> Array:

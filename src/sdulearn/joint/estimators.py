@@ -31,7 +31,7 @@ from sdulearn.answers.answer_model import (
 )
 from sdulearn.answers.graph import ENOUGH, AnswerGraph, classes_of_examples, least_classes
 from sdulearn.answers.propagate import class_columns
-from sdulearn.answers.rates import FIRST_RATE, SELDOM, likeliest, unknown_rates
+from sdulearn.answers.rates import FIRST_RATE, SELDOM, likeliest_rate, unknown_rates
 from sdulearn.answers.y import U
 from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier, fold_arrays, folds_from_arrays
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, OrientationWarning, warn
@@ -230,7 +230,7 @@ class PairLogisticBase(LinearClassifier):
             return model
         values = [found.value for found in tried]
         judged = model.judged(points.graph, question_chances(tried[int(np.argmax(values))].fits))
-        return judged.with_mean(*likeliest(_MEAN_RATES, values, points.graph.n_answers))
+        return judged.with_mean(*likeliest_rate(_MEAN_RATES, values, points.graph.n_answers))
 
     def _held_out(self, points: TrainingPoints, n_classes: int, rate: float = FIRST_RATE) -> PilotScores | None:
         """Return scores of all points by models that have not seen their answers."""
